@@ -193,6 +193,8 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 		-o $(SETUPS)/requirements.lock
 	@uv pip compile $(SETUPS)/copies.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SETUPS)/copies.lock
+	@uv pip compile $(SETUPS)/url_lists.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(SETUPS)/url_lists.lock
 	@uv pip compile $(SETUPS)/pictures.in --no-deps --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SETUPS)/pictures.lock
 	@for image in $(ENVIRONMENTS); do \

@@ -20,25 +20,28 @@ from stages.datum.stage_parameters import integer, one_of
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.distinct_pictures import DistinctPictures
 from stages.decode.picture_reader import DecodedPicture, read
+from stages.decode.recorded_pictures import Fetch
 from stages.files import pack_tables, thumbnail_files
 from stages.files.packs import PackPicture, Rejection, write_pack, write_rejections
 from stages.record import part_names
 from stages.record.framing import FITS, Framing
 from stages.record.pfs_names import QUESTION_FILE, unescape
+from stages.record.url_records import UrlRecord
 
-VERSION = 16
+VERSION = 17
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"
 
 
 def start(environment: Mapping[str, str]) -> PreprocessStage:
-    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop) and PART (about how many of a datum's pictures make a
-    part, 400)."""
+    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop), PART (about how many of a datum's pictures make a part,
+    400) and FETCH_FROM (networks that may be asked for pictures though they are not public)."""
     side = integer(environment, "IMAGE_SIZE", default=224, lowest=8, highest=1024)
     return PreprocessStage(
         Framing(side, one_of(environment, "FIT", FITS)),
         part=integer(environment, part_names.VARIABLE, default=part_names.PART, lowest=1, highest=part_names.MOST),
+        fetch=_fetching(environment),
     )
 
 
@@ -58,14 +61,16 @@ class PreprocessStage:
     pictures added or removed later do not compute them again.
     """
 
-    def __init__(self, framing: Framing, part: int = part_names.PART) -> None:
-        """part: about how many pictures make a part."""
+    def __init__(self, framing: Framing, part: int = part_names.PART, fetch: Fetch | None = None) -> None:
+        """part: about how many pictures make a part. fetch: gives the library's pictures of records."""
+        self._fetch = fetch
         self._decoders = DecoderProcesses()
         self.framing = framing
         self.part = part
 
     def __call__(self, datum: Datum) -> None:
-        """Raises StageError if the spec's input is wrong; no file that a user puts makes a datum fail."""
+        """Raises StageError if the spec's input is wrong, or if a picture of a record cannot be fetched, as that may
+        succeed later. No file that a user puts makes a datum fail."""
         given = _only_input(datum)
         src = part_names.source_name(given.repo_path)
         question = _question_file(given)
@@ -77,9 +82,10 @@ class PreprocessStage:
                 path = f"{given.repo_path}/{question.relative_to(given.path)}"
                 reason = f"{error}. No picture of this entry is searched for until this is corrected"
                 rejections.append(Rejection(unescape(path), STAGE, reason))
+        fetch = self._fetch if given.name == "images" else None
         with DistinctPictures() as distinct:
             progress = Progress("pictures", _files(given))
-            for each in () if rejections else read(given, self.framing, self._decoders, without=question):
+            for each in () if rejections else read(given, self.framing, self._decoders, without=question, fetch=fetch):
                 progress.add()
                 if isinstance(each, DecodedPicture):
                     distinct.add(each.source, each.framed, each.coded, each.thumbnail, each.identity)
@@ -112,6 +118,18 @@ class PreprocessStage:
     def _write_pack(self, distinct: DistinctPictures, members: Sequence[PackPicture], pack: Path, shown: Path) -> None:
         write_pack(pack.with_suffix(pack_tables.SUFFIX), self.framing, members, distinct.coded(members))
         thumbnail_files.write(shown.with_suffix(thumbnail_files.SUFFIX), distinct.thumbnails(members))
+
+
+def _fetching(environment: Mapping[str, str]) -> Fetch:
+    """Fetches pictures of records. Most libraries have none, so nothing is imported before the first one."""
+    opened: list[Fetch] = []
+
+    def fetch(record: UrlRecord) -> bytes:
+        if not opened:
+            opened.append(load("stages.files.remote_files").originals(environment))
+        return opened[0](record)
+
+    return fetch
 
 
 def _files(given: DatumInput) -> int | None:

@@ -68,7 +68,7 @@ def write_block(directory: Path, spans: Mapping[str, ByteRange]) -> Path:
     block = blocks.block(spans)
     path = directory / block.name
     with path.open("wb") as file:
-        file.writelines(block.tar())
+        file.writelines(block.pieces())
     return path
 
 

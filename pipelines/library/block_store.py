@@ -12,7 +12,7 @@ from pipelines.client.file_sets import FileSets, ModifyRequests
 from pipelines.client.repository import PutFile, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange, IngestBlock
+from pipelines.library.blocks import ByteRange, IngestBlock, RecordBlock
 from pipelines.library.content_cache import ContentCache, default_path
 from stages.record import block_names
 
@@ -85,18 +85,18 @@ class BlockUploads:
         self._filesets = filesets
         self._made: dict[str, str] = {}
 
-    def put_all(self, planned: Iterable[IngestBlock], done: Callable[[int], None]) -> dict[str, str]:
+    def put_all(self, planned: Iterable[IngestBlock | RecordBlock], done: Callable[[int], None]) -> dict[str, str]:
         """The file set of each of these blocks by its name; `done` hears of its number of pictures. Raises OSError
         if one cannot be read."""
         names: list[str] = []
-        new: deque[IngestBlock] = deque()
+        new: deque[IngestBlock | RecordBlock] = deque()
 
         def uploads() -> Iterator[ModifyRequests]:
             for block in planned:
                 names.append(block.name)
                 if block.name not in self._made:
                     new.append(block)
-                    yield self._repo.requests([PutFile(f"/{block.name}", block.tar())])
+                    yield self._repo.requests([PutFile(f"/{block.name}", block.pieces())])
 
         with closing(self._filesets.make_all(uploads())) as made:
             for fileset in made:

@@ -16,14 +16,18 @@ from io import FileIO
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import TypeVar
 
-from stages.record import block_names
+from stages.record import block_names, url_records
 from stages.record.block_names import BlockMember
 from stages.record.part_names import PART
 from stages.record.pfs_names import MEMBERS_FILE, escape_path, unescape
+from stages.record.url_records import UrlRecord
 
 LIMIT = PART
 """Most pictures in a block of a library whose parts have their usual size."""
+
+Picture = TypeVar("Picture")
 
 _PIECE = 512 << 10
 """Bytes read at a time."""
@@ -56,7 +60,7 @@ class IngestBlock:
         """Its PFS name."""
         return block_names.listed_name(self.listed)
 
-    def tar(self) -> Iterator[bytes]:
+    def pieces(self) -> Iterator[bytes]:
         """Its bytes, piece by piece. Raises OSError if a picture cannot be read, or is not the listed one any more."""
         yield from _padded(_header(MEMBERS_FILE, len(self.listed)), [self.listed], len(self.listed))
         length = tarfile.BLOCKSIZE + _rounded(len(self.listed))
@@ -71,9 +75,30 @@ class IngestBlock:
         yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
 
 
-def cut(spans: Mapping[str, ByteRange], limit: int = LIMIT) -> Iterator[dict[str, ByteRange]]:
+@dataclass(frozen=True)
+class RecordBlock:
+    """A block of pictures that stay where they are: their records, in the order of their names."""
+
+    pictures: tuple[UrlRecord, ...]
+
+    @cached_property
+    def listed(self) -> bytes:
+        """Its bytes."""
+        return url_records.format_records(self.pictures)
+
+    @cached_property
+    def name(self) -> str:
+        """Its PFS name."""
+        return block_names.listed_name(self.listed, url_records.SUFFIX)
+
+    def pieces(self) -> Iterator[bytes]:
+        """Its bytes, piece by piece."""
+        yield self.listed
+
+
+def cut(pictures: Mapping[str, Picture], limit: int = LIMIT) -> Iterator[dict[str, Picture]]:
     """The pictures of one block after the other."""
-    ordered = sorted(spans.items(), key=itemgetter(0))
+    ordered = sorted(pictures.items(), key=itemgetter(0))
     for first in range(0, len(ordered), limit):
         yield dict(ordered[first : first + limit])
 

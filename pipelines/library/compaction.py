@@ -6,7 +6,7 @@ bytes, until their sets are squashed: a set holds the files of `images` and what
 """
 
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,7 +29,7 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from pipelines.specifications.pipeline_specs import SOURCES
-from stages.record import masks
+from stages.record import masks, url_records
 from stages.record.file_kinds import kind_of
 from stages.record.pfs_names import unescape
 
@@ -68,12 +68,14 @@ def joined(connection: Connection) -> BlockRewrite:
         with ThreadPoolExecutor(_READERS) as readers:
             heads = readers.map(library.head, single)
             files = [unescape(entry) for entry, head in zip(single, heads, strict=True) if kind_of(head).is_picture]
-    kept = sum(live[block] for block in (*most, *small)) + len(files)
-    if -(-kept // limit) >= len(most) + len(small) + len(files):  # as for one small block beside large ones
-        small, files, kept = [], [], sum(live[block] for block in most)
+    made = _made(live, (*most, *small), len(files), limit)
+    if made >= len(most) + len(small) + len(files):  # as for one small block beside large ones
+        small, files = [], []
+        made = _made(live, most, 0, limit)
     blocks = (*most, *small)
+    kept = sum(live[block] for block in blocks) + len(files)
     hidden = sum(len(library.hashes(block)) - live[block] for block in blocks)
-    return BlockRewrite(head, blocks, tuple(files), (), hidden, kept, -(-kept // limit))
+    return BlockRewrite(head, blocks, tuple(files), (), hidden, kept, made)
 
 
 def purged(connection: Connection, words: Sequence[str]) -> BlockRewrite:
@@ -158,6 +160,13 @@ def squash(connection: Connection, sets: Collection[str]) -> dict[str, str]:
         except grpc.RpcError as error:
             kept[each] = str(error.details())
     return kept
+
+
+def _made(live: Mapping[str, int], blocks: Iterable[str], files: int, limit: int) -> int:
+    """The number of blocks that take these blocks' pictures and so many files. Records have blocks of their own."""
+    recorded = sum(live[block] for block in blocks if url_records.is_file(block))
+    stored = sum(live[block] for block in blocks) - recorded + files
+    return -(-stored // limit) + -(-recorded // limit)
 
 
 def _fetched(library: LibrarySnapshot, name: str, file: Path) -> PictureSource:

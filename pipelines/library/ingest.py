@@ -24,6 +24,8 @@ from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
+from stages.record import url_records
+from stages.record.pfs_names import unescape
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ def _held(connection: Connection, downloads: BlockDownloads, sources: Sequence[P
             if block or files:
                 there = hashes[name] if block else digest(library.content(files[0]))
                 with contextlib.suppress(OSError):
-                    found[name] = there == digest(blocks.content(by_name[name].span))
+                    source = by_name[name]
+                    sha256 = source.record.sha256 if source.record else digest(blocks.content(source.span))
+                    found[name] = there == sha256
     return found
 
 
@@ -130,14 +134,15 @@ def remove(connection: Connection, words: Sequence[str]) -> IngestResult:
 
 
 def present(connection: Connection, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
-    """Of these true names those that can be removed, and for the others the reasons: they are not in the library, or
-    inside of a file of many."""
+    """Of these true names those that can be removed, and for the others the reasons: they are not in the library,
+    inside of a file of many, or the last of equal files whose bytes the library holds."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         newest = CommitWriter(connection, REPO).newest()
         library = LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch)))
         held = {name: library.holds(name) for name in names}
         absent = {name: _absence(library, name) for name, there in held.items() if not there}
-        return [name for name, there in held.items() if there], absent
+        absent |= dict.fromkeys(_last_stored(library, names), _LAST_STORED)
+        return [name for name in held if name not in absent], absent
 
 
 def forget(
@@ -166,6 +171,8 @@ def remove_on(connection: Connection, names: Collection[str], head: str, descrip
         for name in names:
             if not library.holds(name):
                 raise LookalikeError(f"{name} is {_absence(library, name)}")
+        for name in _last_stored(library, names):
+            raise LookalikeError(f"{name} is {_LAST_STORED}")
         return names
 
     return _remove(connection, held, head, description)
@@ -183,6 +190,32 @@ def remove_all(connection: Connection) -> str:
 
     with FileSets(connection) as filesets:
         return library_commit.write(connection, content)
+
+
+_LAST_STORED = (
+    "the last of equal files whose bytes the library holds: the others stay at their URLs and can vanish "
+    "(`lookalike remove NAME` removes it all the same)"
+)
+
+
+def _last_stored(library: LibrarySnapshot, names: Collection[str]) -> list[str]:
+    """Those of the pictures to remove whose equals that stay are all at URLs."""
+    records = [block for block in library.blocks if url_records.is_file(block)]
+    if not records:
+        return []
+    gone = set(names)
+    elsewhere = {sha256 for block in records for name, sha256 in library.names_in(block).items() if name not in gone}
+    stored = {
+        name: sha256 for block in library.blocks.keys() - {*records} for name, sha256 in library.names_in(block).items()
+    }
+    for name in gone - stored.keys():
+        if library.home(name) is None and (files := library.files(name)):
+            stored[name] = digest(library.content(files[0]))
+    held = {sha256 for name, sha256 in stored.items() if name not in gone}
+    last = sorted(name for name in gone & stored.keys() if stored[name] in elsewhere - held)
+    alone = [each for each in library.entries if last and each not in library.blocks and not each.endswith("/")]
+    held.update(digest(library.content(f"/{each}")) for each in alone if unescape(each) not in gone)
+    return [name for name in last if stored[name] not in held]
 
 
 def _absence(library: LibrarySnapshot, name: str) -> str:

@@ -7,6 +7,7 @@ uploaded is used again after another writer's commit.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 
 from pipelines.client.commit_writer import CommitWriter
@@ -19,11 +20,12 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.block_store import BlockDownloads, BlockUploads
-from pipelines.library.blocks import ByteRange, IngestBlock
+from pipelines.library.blocks import ByteRange, IngestBlock, RecordBlock
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
-from stages.record import masks
+from stages.record import masks, url_records
 from stages.record.block_names import BlockMember
+from stages.record.url_records import UrlRecord
 
 SINGLE_FILES = 8
 """Up to so many pictures are put as top-level files of their own."""
@@ -42,14 +44,15 @@ PictureChoice = Callable[[LibrarySnapshot], Iterable[str]]
 @dataclass(slots=True)
 class _Changes:
     """What a commit does to the pictures of a library: the names that blocks hide from now on, and those that they hide
-    no more, by block; the names whose files go; the pictures that become files; and the bytes of those for new
-    blocks."""
+    no more, by block; the names whose files go; the pictures that become files; the bytes of those for new blocks; and
+    the records of those that stay at their URLs, for blocks of these."""
 
     hidden: dict[str, set[str]] = field(default_factory=dict)
     shown: dict[str, set[str]] = field(default_factory=dict)
     gone: list[str] = field(default_factory=list)
     single: list[PictureSource] = field(default_factory=list)
     packed: dict[str, ByteRange] = field(default_factory=dict)
+    recorded: dict[str, UrlRecord] = field(default_factory=dict)
 
     def hide(self, library: LibrarySnapshot, name: str, but: str = "") -> None:
         """Takes a picture out of every block except one."""
@@ -130,7 +133,7 @@ class LibraryCommit:
         while True:
             try:
                 changes = self._planned(library)
-                packed = self._put_blocks(changes.packed)
+                packed = self._put_blocks(changes)
                 self._put_files(library, changes.single)
                 break
             except OSError as error:
@@ -182,16 +185,24 @@ class LibraryCommit:
             changes.hide(library, each.name)
         changes.single = [each for each in new if each.name in self._many]
         lone = [each for each in new if each.name not in self._many]
+        changes.recorded = {each.name: each.record for each in lone if each.record is not None}
+        lone = [each for each in lone if each.record is None]
         if len(lone) <= self._most_single:
             changes.single += lone
         else:
             changes.packed = {each.name: each.span for each in lone}
         for block in self._repack:
+            if url_records.is_file(block):
+                records = library.records(block)
+                changes.recorded = {**records, **changes.recorded}
+                changes.hidden.setdefault(block, set()).update(records)
+                continue
             held = library.pictures(block)
             changes.packed = {**held, **changes.packed}
             changes.hidden.setdefault(block, set()).update(held)
         for name in self.removed:
             changes.packed.pop(name, None)
+            changes.recorded.pop(name, None)
         return changes
 
     def _is_in_block(self, library: LibrarySnapshot, source: PictureSource, changes: _Changes) -> bool:
@@ -199,7 +210,7 @@ class LibraryCommit:
         holders = [block for block in library.holders(source.name) if block not in self._repack]
         if not holders:
             return False
-        sha256 = self._member(source.name, source.span).sha256
+        sha256 = source.record.sha256 if source.record else self._member(source.name, source.span).sha256
         equal = [block for block in holders if library.hashes(block)[source.name] == sha256]
         if not equal:
             return False
@@ -214,13 +225,14 @@ class LibraryCommit:
             self._measured[name] = blocks.measure(name, span)
         return self._measured[name]
 
-    def _put_blocks(self, packed: Mapping[str, ByteRange]) -> dict[str, str]:
+    def _put_blocks(self, changes: _Changes) -> dict[str, str]:
         """Uploads new blocks; the file set of each by its name. Raises OSError if a picture cannot be read."""
         planned = (
             IngestBlock(tuple((self._member(name, span), span) for name, span in each.items()))
-            for each in blocks.cut(packed, self._limit)
+            for each in blocks.cut(changes.packed, self._limit)
         )
-        return self._uploads.put_all(planned, self._report)
+        recorded = (RecordBlock(tuple(each.values())) for each in blocks.cut(changes.recorded, self._limit))
+        return self._uploads.put_all(chain(planned, recorded), self._report)
 
     def _put_files(self, library: LibrarySnapshot, sources: Sequence[PictureSource]) -> None:
         """Uploads the pictures that become files of their own, unless they are uploaded. Raises OSError if one cannot
@@ -245,7 +257,7 @@ class LibraryCommit:
         """The removal of blocks without pictures, and of files where they are not any more."""
         single = {each.name for each in changes.single}
         paths = [f"/{block}" for block in blocks_gone]
-        for name in (*changes.gone, *changes.packed):
+        for name in (*changes.gone, *changes.packed, *changes.recorded):
             paths += library.files(name)
         for name in single:
             paths += [path for path in library.files(name) if path != own_path(name)]

@@ -18,7 +18,7 @@ from pipelines.library import archive_members, blocks, result_folders, result_sh
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.result_sheets import ResultSheet
-from pipelines.library.snapshots import LibrarySnapshot
+from pipelines.library.snapshots import LibrarySnapshot, OriginalError
 from stages.decode import stl10, stl10_records
 from stages.record.pfs_names import escape_path
 
@@ -57,17 +57,24 @@ def fetch(
     to: Path,
     scratch: Path,
     report: CopyProgress = lambda _: None,
+    absent: dict[str, str] | None = None,
 ) -> dict[str, Path]:
     """Copies pictures at a commit of `images` into a directory, those of blocks and archives too; the file of each name
     that is there. A record of STL-10 becomes a PNG file. scratch: for blocks and archives, one at a time.
 
-    Raises LookalikeError if a block is damaged.
+    absent: takes the reasons for which pictures that stay at their URLs cannot be had. Raises LookalikeError if a block
+    is damaged, and without `absent` for these.
     """
     library = LibrarySnapshot(connection, commit, BlockDownloads(scratch))
     found: dict[str, Path] = {}
     for block, inside in sorted(library.by_block(wanted).items()):
         for name in inside:
-            content = _content(library, name, scratch)
+            try:
+                content = _content(library, name, scratch)
+            except OriginalError as error:
+                if absent is None:
+                    raise
+                content, absent[name] = None, str(error)
             if content is not None:
                 found[name] = _written(name, content, to)
             report(1)
@@ -78,7 +85,7 @@ def fetch(
 def _content(library: LibrarySnapshot, name: str, scratch: Path) -> Iterator[bytes] | None:
     home = library.home(name)
     if home is not None:
-        return blocks.content(library.pictures(home)[name])
+        return library.original(home, name)
     files = library.files(name)
     if files:
         return library.content(files[0])

@@ -22,8 +22,9 @@ from pipelines.library.snapshots import LibrarySnapshot
 from stages.datum.contract import DatumInput
 from stages.decode import picture_reader, stl10, stl10_records
 from stages.decode.decoder_processes import DecoderProcesses
-from stages.record import picture_containers
+from stages.record import picture_containers, url_records
 from stages.record.framing import PAD, Framing, unpadded
+from stages.record.pfs_names import escape_path
 
 _SIDE = 256
 """The longer edge, in pixels, of a picture shown from the library."""
@@ -81,10 +82,19 @@ def from_library(connection: Connection, name: str) -> Image.Image:
             with file.open("wb") as target:
                 repo.fetch(path, target)
             given = DatumInput(snapshots.REPO, file, path.strip("/"), "")
+            if url_records.is_file(path):
+                given = _fetched(library, path, name, file)
             for each in picture_reader.read(given, Framing(_SIDE, PAD), decoders):
                 if isinstance(each, picture_reader.DecodedPicture) and each.source.path == name:
                     return Image.fromarray(np.ascontiguousarray(unpadded(each.framed)))
     raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")
+
+
+def _fetched(library: LibrarySnapshot, block: str, name: str, file: Path) -> DatumInput:
+    """A picture that stays at its URL, copied into a file as if it were in the library."""
+    with file.open("wb") as target:
+        target.writelines(library.original(block.strip("/"), name))
+    return DatumInput(snapshots.REPO, file, escape_path(name), "")
 
 
 def _home(library: LibrarySnapshot, name: str) -> list[str]:

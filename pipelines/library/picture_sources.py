@@ -19,6 +19,7 @@ from stages.decode.stl10 import holds_pictures, is_named_so, is_record_name
 from stages.record.file_kinds import HEAD, FileKind, has_picture_extension, is_not_a_picture, kind_of, why_unreadable
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.pfs_names import is_system_file
+from stages.record.url_records import UrlRecord
 
 _EXTENSION = re.compile(r"\.[a-z0-9_+-]{1,12}")
 _MOST_KINDS = 8
@@ -30,7 +31,8 @@ class PictureSource:
     """A file to put: `name` is its true name, a relative path; `path` is the file on disk; `size` is in bytes.
 
     offset: the first byte of a part of the file at `path`; None for the whole file. prefix: bytes that come before
-    those of the file, and are part of `size`.
+    those of the file, and are part of `size`. record: of a picture that stays at its URL, of which nothing is
+    read at `path`.
     """
 
     name: str
@@ -38,10 +40,13 @@ class PictureSource:
     size: int
     offset: int | None = None
     prefix: bytes = b""
+    record: UrlRecord | None = None
 
     @property
     def holds_many(self) -> bool:
         """Whether this may hold many pictures: an archive, a file of STL-10, or a file too large to be a picture."""
+        if self.record is not None:
+            return False
         if holds_pictures(self.name, self.size):
             return not is_record_name(self.name)
         if self.size > MAX_PICTURE_BYTES:

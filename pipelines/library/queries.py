@@ -130,7 +130,7 @@ def put_in_blocks(
     def edits() -> Iterator[FileEdit]:
         yield from (DeleteFile(path), DeleteFile(f"{path}/"))
         for each in map(blocks.block, blocks.cut(spans)):
-            yield PutFile(f"{path}/{each.name}", each.tar())
+            yield PutFile(f"{path}/{each.name}", each.pieces())
             report(len(each.pictures))
 
     return QueryUpload([name], len(sources), Repository(connection, REPO).write(edits()), [])

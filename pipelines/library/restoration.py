@@ -202,6 +202,8 @@ class _Restoration:
         neither."""
         home = library.home(name)
         if home is not None:
+            if (record := library.records(home).get(name)) is not None:
+                return PictureSource(name, self._scratch, record.size, record=record)
             span = library.pictures(home)[name]
             return PictureSource(name, span.path, span.size or 0, span.offset)
         files = library.files(name)
@@ -244,4 +246,6 @@ class _Restoration:
         return self._digest(then, self._then) == self._digest(now, self._now)
 
     def _digest(self, origin: str | PictureSource, library: LibrarySnapshot) -> str:
-        return digest(blocks.content(origin.span) if isinstance(origin, PictureSource) else library.content(origin))
+        if isinstance(origin, str):
+            return digest(library.content(origin))
+        return origin.record.sha256 if origin.record is not None else digest(blocks.content(origin.span))

@@ -5,26 +5,38 @@ change: a picture that was removed or replaced stays in its block, and the block
 that knows which pictures of blocks are there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
 from functools import cached_property
+from pathlib import Path
 
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import inspect_commit
+from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
+from pipelines.library import blocks
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.blocks import ByteRange
-from stages.record import block_names, masks, picture_containers
+from stages.datum.contract import StageError
+from stages.files import remote_files
+from stages.record import block_names, masks, picture_containers, url_records
 from stages.record.file_kinds import HEAD
 from stages.record.pfs_names import is_block, unescape
+from stages.record.url_records import OtherBytesError, UrlRecord
 
 REPO = "images"
 
 _MOST_ASKED = 100
 """Files that are asked for one by one: for more, all are listed."""
+
+
+class OriginalError(LookalikeError):
+    """A picture that stays at its URL cannot be had from there now."""
 
 
 class LibrarySnapshot:
@@ -38,6 +50,7 @@ class LibrarySnapshot:
         self._commit = commit
         self._downloads = downloads
         self._found: dict[str, StoredFile | None] = {}
+        self._fetch: Callable[[UrlRecord], bytes] | None = None
         found = self._repo.glob("/%block-*") if commit else ()
         self.blocks = {each.name: bytes.fromhex(each.hash) for each in found if is_block(each.path)}
         """The hashes of blocks by PFS name."""
@@ -68,6 +81,31 @@ class LibrarySnapshot:
         hidden = self.hidden(block)
         found = self._downloads.pictures(self._repo, block, self.blocks[block])
         return {name: span for name, span in found.items() if name not in hidden}
+
+    def records(self, block: str) -> dict[str, UrlRecord]:
+        """The records of a block of pictures that stay at their URLs, of those in the library; none of other blocks."""
+        if not url_records.is_file(block):
+            return {}
+        hidden = self.hidden(block)
+        records = url_records.parse_records(self._repo.read(f"/{block}"))
+        return {each.path: each for each in records if each.path not in hidden}
+
+    def at_urls(self) -> set[str]:
+        """The true names of the pictures of the library that stay at their URLs."""
+        return set().union(*(self.names_in(block) for block in self.blocks if url_records.is_file(block)))
+
+    def original(self, block: str, name: str) -> Iterator[bytes]:
+        """The bytes of a picture of a block, from its URL if it stays there. Raises OriginalError if they cannot be
+        had now, or other ones are there."""
+        record = self.records(block).get(name)
+        if record is None:
+            return blocks.content(self.pictures(block)[name])
+        if self._fetch is None:
+            self._fetch = remote_files.originals(os.environ)
+        try:
+            return iter([self._fetch(record)])
+        except (StageError, OtherBytesError) as error:
+            raise OriginalError(str(error)) from error
 
     def forget(self, block: str) -> None:
         """Deletes the downloaded pictures of a block."""
@@ -188,6 +226,13 @@ def read_masks(connection: Connection, commit: str) -> Mapping[str, frozenset[st
         except ValueError as error:
             raise LookalikeError(f"{path} in {masks.REPO} is not a mask of lookalike's: remove it ({error})") from error
     return found
+
+
+def at_urls(connection: Connection) -> set[str]:
+    """The true names of the pictures of the newest library that stay at their URLs."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        newest = CommitWriter(connection, REPO).newest()
+        return LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch))).at_urls()
 
 
 def own_path(name: str) -> str:

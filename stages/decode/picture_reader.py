@@ -7,6 +7,7 @@ names. Reads ahead of the decoders by a few pictures. Knows no packs and no buck
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shutil
 import stat
@@ -25,7 +26,8 @@ from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.decoders import BadPicture
 from stages.decode.picture_normaliser import FACTS, NormalisedPicture, PictureIdentity
 from stages.decode.record_blocks import RecordBlocks
-from stages.record import pfs_names
+from stages.decode.recorded_pictures import Fetch, fetched
+from stages.record import pfs_names, url_records
 from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
 from stages.record.file_limits import LIMITS, FileLimits
 from stages.record.framing import Framing, PictureSquare
@@ -84,16 +86,18 @@ def read(
     decoders: DecoderProcesses,
     limits: FileLimits = LIMITS,
     without: Path | None = None,
+    fetch: Fetch | None = None,
 ) -> Iterator[DecodedPicture | UnreadableFile]:
     """Everything in a datum's file or directory, pictures normalised, in the order of the files.
 
     A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
     member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
-    its number, also where a block holds it under that name. without: a file that is left out. Raises OSError if the
-    machine cannot read its files.
+    its number, also where a block holds it under that name. without: a file that is left out. fetch: gives
+    the pictures of records (stages.record.url_records); without it a file of these is one that yields no picture.
+    Raises OSError if the machine cannot read its files, and whatever `fetch` does.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        reader = _Reader(framing, limits, Path(scratch), decoders)
+        reader = _Reader(framing, limits, Path(scratch), decoders, fetch)
         files = ((path, repo_path) for repo_path, path in _files(given) if path != without)
         yield from _decoded(each for file in files for each in reader.datum_file(*file))
 
@@ -158,7 +162,10 @@ def _fail(failure: OSError) -> None:
 class _Reader:
     """Reads one file after the other. scratch: a directory for temporary files."""
 
-    def __init__(self, framing: Framing, limits: FileLimits, scratch: Path, decoders: DecoderProcesses) -> None:
+    def __init__(
+        self, framing: Framing, limits: FileLimits, scratch: Path, decoders: DecoderProcesses, fetch: Fetch | None
+    ) -> None:
+        self.fetch = fetch
         self.framing = framing
         self.limits = limits
         self.scratch = scratch
@@ -172,7 +179,10 @@ class _Reader:
             yield UnreadableFile(true, "not a file: a link to a directory, a broken link or a device")
             return
         spooled = spool(path, self.scratch)
-        yield from self.file(spooled, true, pfs_names.is_block(repo_path))
+        if self.fetch is not None and url_records.is_file(repo_path):
+            yield from self.recorded(spooled, true, self.fetch)
+        else:
+            yield from self.file(spooled, true, pfs_names.is_block(repo_path))
         if spooled != path:
             shutil.rmtree(spooled.parent)
 
@@ -192,6 +202,21 @@ class _Reader:
                     yield from self.member(member, None if is_block else true)
         except BadArchive as failure:
             yield UnreadableFile(true, str(failure))
+
+    def recorded(self, path: Path, true: str, fetch: Fetch) -> Iterator[_Found]:
+        """The pictures of a file of records, under their own names."""
+        try:
+            records = url_records.parse_records(path.read_bytes())
+        except ValueError as failure:
+            yield UnreadableFile(true, f"not a list of pictures at URLs: {failure}")
+            return
+        for record, content in fetched(records, fetch):
+            if isinstance(content, str):
+                yield UnreadableFile(record.path, content)
+            elif kind_of(content).is_picture:
+                yield self.picture(io.BytesIO(content), b"", len(content), kind_of(content), record.path)
+            else:
+                yield UnreadableFile(record.path, why_unreadable(content[:HEAD]))
 
     def member(self, member: ArchiveMember, archive: str | None) -> Iterator[_Found]:
         """archive: its true path; None for an ingest block, whose members have true paths of their own."""

@@ -16,10 +16,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import urljoin, urlsplit
 
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from stages.datum.contract import StageError
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 HostResolver = Callable[[str, int], Sequence[str]]
 """Gives the addresses of a host name; raises OSError."""
 
@@ -27,6 +29,7 @@ _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
 _BUSY = (408, 425, 429)
 _NOT_FETCHED = "url-not-fetched"
+TOO_LARGE = "too-large"
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
 _OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
@@ -68,7 +71,15 @@ class FetchLimits:
     bytes: int = 64 << 20
     seconds: float = 20.0
     redirects: int = 5
-    allowed: tuple[_Network, ...] = ()
+    allowed: tuple[Network, ...] = ()
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """The networks in a list with commas or spaces. Raises StageError for anything else."""
+    try:
+        return tuple(ipaddress.ip_network(each) for each in text.replace(",", " ").split())
+    except ValueError as error:
+        raise StageError(f"{text!r} is not a network such as 10.1.0.0/16, or several: {error}") from error
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
@@ -85,22 +96,27 @@ def fetch(url: str, limits: FetchLimits, resolve: HostResolver = resolve) -> byt
 
 
 def fetch_newer(
-    url: str, limits: FetchLimits, etag: str = "", modified: str = "", resolve: HostResolver = resolve
+    url: str,
+    limits: FetchLimits,
+    etag: str = "",
+    modified: str = "",
+    resolve: HostResolver = resolve,
+    to: BinaryIO | None = None,
 ) -> FetchedFile | None:
     """The file at a URL of http or https; None if its server says that it is still the one that had this `etag` and
-    date. Raises FetchError, with the reason."""
+    date. to: an open file that its content goes to instead. Raises FetchError, with the reason."""
     known = {"If-None-Match": etag, "If-Modified-Since": modified}
     conditions = {name: each for name, each in known.items() if each}
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
-        found = _get(url, limits, conditions, resolve, until)
+        found = _get(url, limits, conditions, resolve, until, to)
         if not isinstance(found, str):
             return found
         url = urljoin(url, found)
     raise _refused(f"the URL redirects more than {limits.redirects} times")
 
 
-def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
+def public(address: str, allowed: Sequence[Network] = ()) -> bool:
     """Whether an address may be asked: one of the public internet, or of an allowed network."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
@@ -121,7 +137,12 @@ def public(address: str, allowed: Sequence[_Network] = ()) -> bool:
 
 
 def _get(
-    url: str, limits: FetchLimits, conditions: Mapping[str, str], resolve: HostResolver, until: float
+    url: str,
+    limits: FetchLimits,
+    conditions: Mapping[str, str],
+    resolve: HostResolver,
+    until: float,
+    to: BinaryIO | None,
 ) -> FetchedFile | str | None:
     """The file at a URL, where it has moved, or None if it has not changed."""
     parts = _parts(url)
@@ -143,7 +164,7 @@ def _get(
                 temporary=response.status in _BUSY or response.status >= 500,
                 wait=float(wait) if wait.isascii() and wait.isdigit() else None,
             )
-        content = _content(response, limits)
+        content = _content(response, limits, to)
         return FetchedFile(content, response.headers["ETag"] or "", response.headers["Last-Modified"] or "")
     except TimeoutError as error:
         raise _slow(limits) from error
@@ -270,15 +291,19 @@ class _TimedReader(io.RawIOBase):
         return self._raw.recv_into(into)
 
 
-def _content(response: http.client.HTTPResponse, limits: FetchLimits) -> bytes:
-    gathered = bytearray()
-    while max(len(gathered), response.length or 0) <= limits.bytes:
+def _content(response: http.client.HTTPResponse, limits: FetchLimits, to: BinaryIO | None) -> bytes:
+    gathered, size = bytearray(), 0
+    while max(size, response.length or 0) <= limits.bytes:
         piece = response.read1(_PIECE)
         if not piece:
             break
-        gathered += piece
+        size += len(piece)
+        if to is None:
+            gathered += piece
+        else:
+            to.write(piece)
     else:
-        raise FetchError(413, "too-large", f"the file at the URL has more than {limits.bytes:,} bytes")
+        raise FetchError(413, TOO_LARGE, f"the file at the URL has more than {limits.bytes:,} bytes")
     if response.length:
         raise _refused("the file at the URL is cut off", temporary=True)
     return bytes(gathered)

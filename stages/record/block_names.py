@@ -1,7 +1,8 @@
 """The names of ingest blocks, and the list of its pictures with which a block begins. Only the standard library.
 
 A block is named by a hash of that list, which has the true name, the hash and the size of every picture: equal content
-gives equal names. Blocks of earlier versions have no list. They are the leaves of a binary tree over the hashes of true
+gives equal names. A block of records (stages.record.url_records) is such a list, with the URLs, and nothing else.
+Blocks of earlier versions have no list. They are the leaves of a binary tree over the hashes of true
 names, each named by its prefix, so a name alone tells which of them can hold it.
 """
 
@@ -11,11 +12,15 @@ import tarfile
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
+from stages.record import url_records
 from stages.record.pfs_names import MEMBERS_FILE, block_name
 
 _BITS = 64
 _FRONT = 64 << 10
 """Bytes that hold the list of most blocks."""
+
+_WHOLE = 1 << 30
+"""More bytes than a block of records has."""
 
 
 class BlockMember(NamedTuple):
@@ -31,11 +36,11 @@ def format_list(members: Iterable[BlockMember]) -> bytes:
     return "".join(f"{json.dumps(each._asdict())}\n" for each in members).encode("ascii")
 
 
-def listed_name(listed: bytes) -> str:
-    """The PFS name of the block with this list. Its digits are those of an odd number, which tells it from the blocks
-    of earlier versions."""
+def listed_name(listed: bytes, suffix: str = ".tar") -> str:
+    """The PFS name of the block with this list, or of the block of records that it is. Its digits are those of an
+    odd number, which tells it from the blocks of earlier versions."""
     digits = hashlib.sha256(listed).hexdigest()[: _BITS // 4]
-    return block_name(f"{int(digits, 16) | 1:016x}")
+    return block_name(f"{int(digits, 16) | 1:016x}", suffix)
 
 
 def read_list(read: Callable[[int], bytes]) -> list[BlockMember] | None:
@@ -43,6 +48,9 @@ def read_list(read: Callable[[int], bytes]) -> list[BlockMember] | None:
     first bytes of the block, so many."""
     front = read(_FRONT)
     try:
+        if front.startswith(b"{"):
+            whole = front if len(front) < _FRONT else read(_WHOLE)
+            return [BlockMember(each.path, each.sha256, each.size) for each in url_records.parse_records(whole)]
         header = tarfile.TarInfo.frombuf(front[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
         if header.name != MEMBERS_FILE:
             return None
@@ -56,7 +64,7 @@ def read_list(read: Callable[[int], bytes]) -> list[BlockMember] | None:
 
 def is_earlier(name: str) -> bool:
     """Whether a block, given by its PFS name, has the form of an earlier version's."""
-    return int(name.rpartition("/")[2].removeprefix("%block-").removesuffix(".tar"), 16) % 2 == 0
+    return int(name.rpartition("/")[2].removeprefix("%block-").partition(".")[0], 16) % 2 == 0
 
 
 def home(name: str, earlier: Collection[str]) -> str | None:

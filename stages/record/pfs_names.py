@@ -22,7 +22,7 @@ EMPTY = "%void"  # the escaped empty name, which no file system has but the func
 # skipped without a record.
 SYSTEM_FILES = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX", ".lookalike"})
 
-_BLOCK = re.compile(r"%block-[0-9a-f]{16}\.tar")
+_BLOCK = re.compile(r"%block-[0-9a-f]{16}\.(?:tar|urls\.jsonl)")
 _UNSAFE = re.compile(r"[^ -~]|[*?\[\]{}!()@+^\\%]")
 _SEPARATES_NOTHING = re.compile(r"\A/|/\Z|(?<=/)/")
 _ESCAPED_BYTE = re.compile(rb"%([0-9A-F]{2})")
@@ -58,13 +58,14 @@ def unescape(path: str) -> str:
 
 
 def is_block(path: str) -> bool:
-    """Whether a PFS path names an ingest block, "%block-<16 hex>.tar". Its members' names are escaped true paths."""
+    """Whether a PFS path names an ingest block, "%block-<16 hex>.tar", whose members' names are escaped true paths, or
+    one of records, "%block-<16 hex>.urls.jsonl" (see stages.record.url_records)."""
     return _BLOCK.fullmatch(path.rpartition("/")[2]) is not None
 
 
-def block_name(digits: str) -> str:
+def block_name(digits: str, suffix: str = ".tar") -> str:
     """The PFS name of the ingest block with these 16 lower-case hex digits. Raises ValueError for any others."""
-    name = f"%block-{digits}.tar"
+    name = f"%block-{digits}{suffix}"
     if not is_block(name):
         raise ValueError(f"{digits!r} is not 16 lower-case hex digits")
     return name

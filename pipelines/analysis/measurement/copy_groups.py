@@ -15,10 +15,11 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import result_sheets
+from pipelines.library import result_sheets, snapshots
 from pipelines.specifications import optional_specs, specs_directory
 from stages.datum import stage_version
 from stages.files.tables.index_table import TABLE
+from stages.record import name_lists
 from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
 
 GROUP = "duplicates"
@@ -108,8 +109,22 @@ def export(connection: Connection, to: Path, near: bool = False, across: tuple[s
             old.unlink()
         for path in (path for kind in kinds for path in _files(made, kind)):
             path.replace(to / path.name)
+    _keep_stored(to / LIST, to / EXACT.lines, connection.retry(snapshots.at_urls, connection))
     groups, *others = ([json.loads(line) for line in (to / kind.lines).read_text().splitlines()] for kind in kinds)
     return CopyGroups(to, groups, *others)
+
+
+def _keep_stored(listed: Path, lines: Path, elsewhere: set[str]) -> None:
+    """Takes those off the list of files to remove of which only copies at URLs would stay: these can vanish."""
+    if not elsewhere or not listed.exists():
+        return
+    spared: set[str] = set()
+    for group in map(json.loads, lines.read_text().splitlines()):
+        kept = [each["path"] for picture in group["pictures"] for each in picture["sources"] if each["keep"]]
+        if elsewhere.issuperset(kept):
+            spared.update(each["path"] for each in removed(group) if each["path"] not in elsewhere)
+    names = [each for each in name_lists.parse(listed.read_text(encoding="utf-8")) if each not in spared]
+    listed.write_text("".join(f"{each}\n" for each in name_lists.lines(names)), encoding="utf-8")
 
 
 def _files(directory: Path, kind: CopyKind) -> list[Path]:

@@ -13,12 +13,15 @@ from pipelines.commands.kit import display, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
 from pipelines.commands.kit.options import AddressOption, JsonOption, NearestOption, SheetsOption
-from pipelines.commands.kit.terminal import display_path, say, say_json
+from pipelines.commands.kit.terminal import display_path, say, say_first, say_json
 from pipelines.library import originals, result_sheets, sheet_overview
 from pipelines.library.result_sheets import ResultSheet
 from stages.datum.text_format import counted
 
 app = App()
+
+_SHOWN = 5
+"""Originals that are not there and are named."""
 
 
 @app.command(
@@ -90,9 +93,12 @@ def _link(
     wanted = originals.names(sheets)
     files = originals.here(pictures_in, wanted) if pictures_in is not None else {}
     missing = [name for name in wanted if name not in files]
+    absent: dict[str, str] = {}
     if fetched and missing:
         at = connection.retry(result_sheets.library_of, connection, commit)
         with progress.counting("fetching originals", len(missing)) as report, TemporaryDirectory() as scratch:
-            files |= originals.fetch(connection, at, missing, to / originals.DIRECTORY, Path(scratch), report)
+            place = to / originals.DIRECTORY
+            files |= originals.fetch(connection, at, missing, place, Path(scratch), report, absent)
+        say_first([f"left out {reason}" for reason in absent.values()], _SHOWN)
     originals.link(sheets, files)
     say(f"linked {counted(len(files), 'picture', 'pictures')} of {len(wanted):,}")

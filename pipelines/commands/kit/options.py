@@ -29,6 +29,14 @@ NetworksOption = Annotated[
     ),
 ]
 
+ReferenceOption = Annotated[
+    bool,
+    typer.Option(
+        "--by-reference",
+        help="Store the URL and the hash of each picture instead of its bytes; preprocess fetches them.",
+    ),
+]
+
 
 def path(text: str) -> Path:
     """The parser of a path. An empty one would be the current directory, which nobody has named."""

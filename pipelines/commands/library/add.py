@@ -23,6 +23,7 @@ from pipelines.commands.kit.options import (
     AddressOption,
     JsonOption,
     NetworksOption,
+    ReferenceOption,
     VerboseOption,
     WaitOption,
     YesOption,
@@ -43,7 +44,7 @@ from pipelines.library import ingest, picture_sources
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import names_stl10
 from pipelines.library.library_commit import UploadProgress
-from pipelines.library.remote.picture_urls import is_remote
+from pipelines.library.remote.picture_urls import RemoteOptions, is_remote
 from stages.datum.contract import load
 from stages.datum.text_format import counted, first_of
 
@@ -88,6 +89,7 @@ def add(
             metavar="FOLDER", help="A folder of the library that the names begin with: card2 makes card2/DCIM/1.jpg."
         ),
     ] = "",
+    by_reference: ReferenceOption = False,
     networks: NetworksOption = None,
     yes: YesOption = False,
     verbose: VerboseOption = False,
@@ -115,9 +117,11 @@ def add(
     agrees = partial(_agree, yes=yes)
     if any(map(is_remote, paths)):
         remote = load("pipelines.commands.library.remote_add")  # it imports numerical packages
-        options = remote.RemoteOptions(_folder(into), networks or (), yes, wait, as_json, address)
+        options = RemoteOptions(_folder(into), networks or (), by_reference, yes, wait, as_json, address)
         remote.add(paths, options, lambda held: agrees(held, "`--into FOLDER` keeps both") or _silent)
         return
+    if by_reference:
+        raise typer.BadParameter("it is for pictures at URLs, in buckets and in lists", param_hint="'--by-reference'")
     named = list(map(path, paths))
     began = time.monotonic()
     found = picture_sources.find(named)

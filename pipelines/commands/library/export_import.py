@@ -23,6 +23,7 @@ from pipelines.commands.kit.library_setup import begin_library, make_searchable
 from pipelines.commands.kit.options import AddressOption, WaitOption
 from pipelines.commands.kit.terminal import console, display_path, errors, files, say
 from pipelines.errors import LookalikeError
+from pipelines.library import snapshots
 from pipelines.specifications import pipeline_specs, specs_directory
 from pipelines.transfer import export_targets, library_export, library_import
 from pipelines.transfer.bundle import BundleCommit, PipelineOutput
@@ -89,6 +90,9 @@ def export_library(
     outputs = counted(written, "pipeline", "pipelines")
     to = "the standard output" if file == _STREAM else display_path(file)
     say(f"wrote {commits} with {changed}, and the hashes of the output of {outputs}, to {to}", on)
+    if elsewhere := connection.retry(snapshots.at_urls, connection):
+        stay = counted(len(elsewhere), "picture stays at its URL", "pictures stay at their URLs")
+        say(f"{stay}: the export holds their records, and needs the originals", on)
 
 
 def _export_vectors(file: Path, at: str, address: str) -> None:

@@ -1,11 +1,11 @@
 """Pictures at URLs, for the command that adds pictures."""
 
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import typer
 
@@ -15,25 +15,21 @@ from pipelines.commands.kit import progress
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.library_setup import begin_library, open_searchable_library
 from pipelines.commands.kit.terminal import display_path, say, say_first, say_json
-from pipelines.commands.library import attributes
-from pipelines.commands.library.attributes import table_name
+from pipelines.commands.library import stated_facts
 from pipelines.errors import LookalikeError
-from pipelines.library.attributes import attribute_repo
-from pipelines.library.attributes.picture_keys import PictureKeys
-from pipelines.library.attributes.table_files import StatedTable, attribute_name
-from pipelines.library.remote import fetch_journal, picture_lists, picture_urls
+from pipelines.library.remote import fetch_journal, picture_lists, picture_urls, webdataset
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import PictureUrl, RemotePicture
-from pipelines.library.remote.remote_ingest import Agreement, RemoteIngest
+from pipelines.library.remote.picture_urls import PictureUrl, RemoteOptions, RemotePicture
+from pipelines.library.remote.remote_ingest import Agreement, RemoteIngest, RemoteResult
 from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError
 from stages.datum.text_format import counted
-from stages.files.attribute_files import RESERVED
+from stages.files import url_fetcher
 from stages.files.url_fetcher import FetchLimits
+from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
-from stages.serving.follow import configuration
 
 _SECONDS = 120.0
 """For which a file may take to come."""
@@ -42,16 +38,33 @@ _SHOWN = 5
 """Failures that are named."""
 
 
-class RemoteOptions(NamedTuple):
-    """The options of the command that concern pictures at URLs. folder: what names begin with. networks: that are
-    asked though they are not public."""
+class FailureLog:
+    """The URLs and the lines that gave no picture, each with its reason, in a file. Names the first ones at its end."""
 
-    folder: str
-    networks: Sequence[str]
-    yes: bool
-    wait: bool
-    as_json: bool
-    address: str
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._file = place.open("w", encoding="utf-8", errors="backslashreplace")
+        self._shown: list[str] = []
+
+    def add(self, what: str, reason: str) -> None:
+        """Notes one of them."""
+        print(what, reason, sep="\t", file=self._file)
+        if len(self._shown) < _SHOWN:
+            self._shown.append(f"left out {what}: {reason}")
+
+    def close(self) -> None:
+        """Names the first ones."""
+        self._file.close()
+        say_first(self._shown, _SHOWN)
+
+    def conclude(self, number: int) -> None:
+        """Raises LookalikeError if there are some; else deletes the file."""
+        if number:
+            raise LookalikeError(
+                f"{counted(number, 'picture is', 'pictures are')} not there: {display_path(self.place)} has the reason "
+                "of each; the same command fetches what is missing"
+            )
+        self.place.unlink()
 
 
 def _require_apart(paths: Sequence[str]) -> None:
@@ -69,53 +82,71 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Agreement) -> None:
     others are not."""
     _require_apart(paths)
     began = time.monotonic()
-    try:
-        limits = FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=configuration.networks(" ".join(options.networks)))
-    except StageError as error:
-        raise typer.BadParameter(str(error), param_hint="'--networks'") from error
-    fetcher = PictureFetcher(limits)
-    found = _pictures(paths, options.folder, fetcher)
+    fetcher = fetching(options.networks)
+    found = pictures(paths, options.folder, fetcher)
     first = next(found, None)
     if first is None:
         raise LookalikeError(f"{' '.join(paths)}: there are no pictures")
     if server_choice.is_free(options.address):
         begin_library()
     connection, done = open_searchable_library(options.address)
-    place = fetch_journal.place(_identity(connection))
-    with closing(FetchJournal(place)) as journal, ExitStack() as opened:
-        failures = place.with_suffix(".failed.tsv")
-        log = opened.enter_context(failures.open("w", encoding="utf-8", errors="backslashreplace"))
-        shown: list[str] = []
-
-        def failed(what: str, reason: str) -> None:
-            print(what, reason, sep="\t", file=log)
-            if len(shown) < _SHOWN:
-                shown.append(f"left out {what}: {reason}")
-
-        counting = opened.enter_context(progress.counting("fetching pictures"))
-        ingest = RemoteIngest(connection, journal, fetcher, agree, failed, counting)
-        result = ingest.run(chain([first], found))
-    left_out = result.failures.total()
-    say_first(shown, _SHOWN)
+    with closing(open_journal(connection)) as journal:
+        result, failures = fetch(connection, journal, chain([first], found), fetcher, options, agree)
+        for each in paths[:1] if len(paths) == 1 else ():
+            journal.settle(place_of(each, options.folder), whole=False)
     done |= dict.fromkeys(result.commits, "")
     rejected = conclude_all(connection, done, options.wait, UploadedNames(REPO, result.names)) if done else []
+    left_out = result.failures.total()
     numbers = {"replaced": result.replaced, "unchanged": result.unchanged, "left out": left_out}
     more = "".join(f", {number:,} {word}" for word, number in numbers.items() if number)
     end = f", searchable after {time.monotonic() - began:,.0f} s" if done and options.wait else ""
     say(f"{counted(result.put - result.replaced, 'picture', 'pictures')} added{more}{end}")
-    _put_attributes(connection, paths, result.stated, options)
+    stated_facts.put_attributes(connection, paths, result.stated, options)
+    stated_facts.put_labels(connection, paths, result.labels)
     if options.as_json:
         told = {"commits": [*result.commits], "put": result.put, "replaced": result.replaced}
         say_json({**told, "unchanged": result.unchanged, "failures": dict(result.failures), "rejected": rejected})
-    if left_out:
-        raise LookalikeError(
-            f"{counted(left_out, 'picture is', 'pictures are')} not there: {display_path(failures)} has the reason of "
-            "each; the same command fetches what is missing"
+    failures.conclude(left_out)
+
+
+def fetching(networks: Sequence[str]) -> PictureFetcher:
+    """What fetches pictures. Raises BadParameter for networks that are not valid."""
+    try:
+        allowed = url_fetcher.networks(" ".join(networks))
+    except StageError as error:
+        raise typer.BadParameter(str(error), param_hint="'--networks'") from error
+    return PictureFetcher(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=allowed))
+
+
+def open_journal(connection: Connection) -> FetchJournal:
+    """The journal of a library."""
+    return FetchJournal(fetch_journal.place(_identity(connection)))
+
+
+def place_of(argument: str, folder: str) -> str:
+    """What a bucket, a directory of it or a list is called in the journal, of which the names begin with `folder`."""
+    where = argument.rstrip("/") if picture_urls.is_url(argument) else str(Path(argument).resolve())
+    return f"{where} {folder}".rstrip()
+
+
+def fetch(
+    connection: Connection,
+    journal: FetchJournal,
+    found: Iterable[RemotePicture | ListProblem],
+    fetcher: PictureFetcher,
+    options: RemoteOptions,
+    agree: Agreement,
+) -> tuple[RemoteResult, FailureLog]:
+    """Fetches pictures and puts them into the library."""
+    failures = FailureLog(fetch_journal.place(_identity(connection)).with_suffix(".failed.tsv"))
+    with closing(failures), progress.counting("fetching pictures") as counting:
+        ingest = RemoteIngest(
+            connection, journal, fetcher, agree, failures.add, counting, by_reference=options.by_reference
         )
-    failures.unlink()
+        return ingest.run(found), failures
 
 
-def _pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
+def pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
     """The pictures that the arguments name, one after the other."""
     for each in paths:
         for found in _named(each, fetcher):
@@ -126,7 +157,9 @@ def _pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Ite
 
 
 def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
-    if picture_urls.is_store(argument):
+    if picture_urls.is_shard(argument):
+        yield from _of_shard(argument, fetcher)
+    elif url_records.is_store(argument):
         yield from fetcher.listed(argument)
     elif picture_urls.is_url(argument):
         yield RemotePicture(PictureUrl(argument, picture_urls.name_of(argument)))
@@ -135,38 +168,14 @@ def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | L
             yield each if isinstance(each, ListProblem) else RemotePicture(each)
 
 
-def _put_attributes(
-    connection: Connection, paths: Sequence[str], stated: Mapping[str, Mapping[str, Any]], options: RemoteOptions
-) -> None:
-    """Gives the pictures what the other columns of their lists state of them, as one table. stated: by picture and
-    heading."""
-    headings = dict.fromkeys(heading for each in stated.values() for heading in each)
-    names = {heading: attribute_name(heading) for heading in headings}
-    taken = [heading for heading, name in names.items() if name in RESERVED or not name]
-    if taken:
-        columns_left = counted(len(taken), "column is", "columns are")
-        say(f"{columns_left} left out, since lookalike has its own meaning for {', '.join(taken)}{_LABELS}")
-    columns = {
-        name: [each.get(heading) for each in stated.values()] for heading, name in names.items() if heading not in taken
-    }
-    if not columns:
-        return
-    if not options.wait:
-        say("the other columns of the lists become attributes when the same command waits for the pictures")
-        return
-    table = table_name("-".join(Path(each).stem for each in paths if not picture_urls.is_url(each)))
-    typed = all(Path(each).suffix.lower() == ".parquet" for each in paths)
-    made = StatedTable(table, [*range(1, len(stated) + 1)], [*stated], columns, has_types=typed)
-    pictures = PictureKeys(connection.retry(attribute_repo.picture_paths, connection))
-    try:
-        attributes.put(connection, {table: made}, pictures, {}, keep_unknown=True, wait=True, yes=options.yes)
-    except LookalikeError as error:
-        raise LookalikeError(
-            f"the pictures are in the library, but not what the lists state of them: {error}"
-        ) from error
-
-
-_LABELS = " (`lookalike classify add --labels FILE` puts labels)"
+def _of_shard(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        tar = Path(argument)
+        if picture_urls.is_url(argument):
+            tar = Path(scratch) / "shard.tar"
+            fetcher.download(argument, tar)
+        for each in webdataset.of_shard(argument, tar):
+            yield each if isinstance(each, ListProblem) else RemotePicture(each)
 
 
 def _identity(connection: Connection) -> tuple[str, ...]:

@@ -14,7 +14,16 @@ from pipelines.commands.kit import interrupts, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, VerboseOption, WaitOption, path
+from pipelines.commands.kit.options import (
+    AddressOption,
+    JsonOption,
+    NetworksOption,
+    ReferenceOption,
+    VerboseOption,
+    WaitOption,
+    YesOption,
+    path,
+)
 from pipelines.commands.kit.terminal import complain, files, say, say_all, say_json, say_unreadable
 from pipelines.commands.library.compact import propose
 from pipelines.errors import LookalikeError
@@ -23,6 +32,8 @@ from pipelines.library.content_cache import default_path
 from pipelines.library.folder_sync import FolderDifference, FolderWatcher
 from pipelines.library.ingest import IngestResult
 from pipelines.library.picture_hashes import PictureHashes
+from pipelines.library.remote.picture_urls import RemoteOptions, is_remote
+from stages.datum.contract import load
 
 app = App()
 
@@ -31,10 +42,17 @@ _SHARE = 10
 
 
 @app.command(
-    examples=("lookalike sync holiday --dry-run", "lookalike sync holiday", "lookalike sync /mnt/photos --watch")
+    examples=(
+        "lookalike sync holiday --dry-run",
+        "lookalike sync holiday",
+        "lookalike sync /mnt/photos --watch",
+        "lookalike sync s3://bucket/photos/",
+    )
 )
 def sync(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", parser=path, help="The folder of pictures.")],
+    place: Annotated[
+        str, typer.Argument(metavar="DIR|URL|LIST", help="The folder of pictures; or a bucket; or a list of URLs.")
+    ],
     watch: Annotated[bool, typer.Option("--watch", help="Go on, and mirror every change, until Ctrl-C.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show the changes, and change nothing.")] = False,
     allow_empty: Annotated[
@@ -43,6 +61,9 @@ def sync(
     interval: Annotated[
         float, typer.Option(min=0.1, help="With --watch: seconds between looks, and for which a file must be at rest.")
     ] = 2.0,
+    by_reference: ReferenceOption = False,
+    networks: NetworksOption = None,
+    yes: YesOption = False,
     verbose: VerboseOption = False,
     wait: WaitOption = True,
     as_json: JsonOption = False,
@@ -53,7 +74,20 @@ def sync(
     New pictures are put, changed ones replaced, and those whose files are gone removed. Content counts, not dates. Only
     names that begin with the folder's own are touched, the ones that `lookalike add DIR` gives. Files that cannot be
     read are named, and stay in the library as they are. The exit code is then 1. An empty folder is refused.
+
+    Of a bucket (s3://, gs://, az://), a directory of it or a list of URLs, what is missing or has changed is fetched,
+    and what was fetched from there and is not listed any more is removed.
     """
+    if is_remote(place):
+        if watch:
+            raise typer.BadParameter("--watch is for folders: run a sync of a bucket or a list again")
+        remote = load("pipelines.commands.library.remote_sync")  # it imports numerical packages
+        options = RemoteOptions("", networks or (), by_reference, yes, wait, as_json, address)
+        remote.sync(place, remote.SyncOptions(dry_run, allow_empty), options)
+        return
+    directory = path(place)
+    if by_reference or networks:
+        raise typer.BadParameter("--by-reference and --networks are for buckets and lists of URLs")
     if watch and (dry_run or as_json):
         raise typer.BadParameter("--dry-run and --json are for a single sync: give them without --watch")
     connection = open_connection(address) if dry_run else open_write_connection(address)

@@ -41,7 +41,7 @@ def read_sidecars(directory: Path, pictures: PictureKeys, renamed: Mapping[str, 
             strangers.append(name)
             continue
         try:
-            values = _READERS[path.suffix.lower()](_content(path))
+            values = READERS[path.suffix.lower()](_content(path))
         except (ValueError, OSError, ElementTree.ParseError) as error:
             unreadable.append(LineProblem(name, 0, f"it cannot be read: {error}"))
             continue
@@ -61,7 +61,7 @@ def read_sidecars(directory: Path, pictures: PictureKeys, renamed: Mapping[str, 
 def _files(directory: Path) -> Iterator[Path]:
     for home, folders, names in os.walk(directory):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
-        yield from (Path(home, name) for name in names if Path(name).suffix.lower() in _READERS)
+        yield from (Path(home, name) for name in names if Path(name).suffix.lower() in READERS)
 
 
 def _content(path: Path) -> str:
@@ -111,8 +111,9 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-_READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+READERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     ".json": _from_json,
     ".txt": _from_text,
     ".xmp": _from_xmp,
 }
+"""Give the attributes in the text of a file, by its ending. They raise ValueError, or that of XML."""

@@ -38,6 +38,7 @@ class FetchJournal:
             self._database.executescript(
                 "CREATE TABLE IF NOT EXISTS fetched"
                 " (name BLOB PRIMARY KEY, url BLOB, etag TEXT, modified TEXT, size INTEGER, sha256 TEXT) WITHOUT ROWID;"
+                "CREATE TABLE IF NOT EXISTS placed (place BLOB, name BLOB, PRIMARY KEY (place, name)) WITHOUT ROWID;"
                 "CREATE TEMP TABLE held (name BLOB PRIMARY KEY) WITHOUT ROWID;"
                 "CREATE TEMP TABLE seen (name BLOB PRIMARY KEY, url BLOB) WITHOUT ROWID;"
             )
@@ -59,6 +60,27 @@ class FetchJournal:
             return ""
         (other,) = self._database.execute("SELECT url FROM seen WHERE name = ?", (_stored(name),)).fetchone()
         return _true(other)
+
+    def settle(self, place: str, whole: bool) -> None:
+        """Notes, for good, that the pictures of this run are those of a place: a bucket, a directory of it or a list;
+        with `whole` that no others are."""
+        with self._database:
+            if whole:
+                self._database.execute("DELETE FROM placed WHERE place = ?", (_stored(place),))
+            self._database.execute("INSERT OR IGNORE INTO placed SELECT ?, name FROM seen", (_stored(place),))
+
+    def vanished(self, place: str) -> tuple[dict[str, str], int]:
+        """The pictures of the library that were of this place alone and are not in this run: their SHA-256 by name.
+        And the number of those that were of it and are in this run."""
+        at = (_stored(place),)
+        of_place = "FROM placed JOIN held USING (name) LEFT JOIN seen USING (name) WHERE place = ?1 AND seen.url IS"
+        gone = self._database.execute(
+            "SELECT fetched.name, sha256 FROM fetched JOIN (SELECT name "
+            f"{of_place} NULL AND name NOT IN (SELECT name FROM placed WHERE place != ?1)) USING (name)",
+            at,
+        )
+        (kept,) = self._database.execute(f"SELECT COUNT(*) {of_place} NOT NULL", at).fetchone()
+        return {_true(name): sha256 for name, sha256 in gone}, int(kept)
 
     def find(self, name: str, url: str) -> FetchedPicture | None:
         """The picture of that name as it was fetched from that URL, if the library still has it."""

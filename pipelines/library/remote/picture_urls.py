@@ -3,15 +3,27 @@ library."""
 
 import hashlib
 import re
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from stages.record.file_kinds import has_picture_extension
+from stages.record.url_records import STORES
+
 WEB = ("http", "https")
-STORES = ("s3", "gs", "az")
 LISTS = (".txt", ".csv", ".tsv", ".parquet")
 """The endings of lists."""
+
+SHARDS = (".tar", ".tar.gz", ".tgz")
+LABEL = ".cls"
+FACTS = (".json", ".txt", LABEL)
+"""The endings of the files beside pictures in Webdataset's shards."""
+
+_LOOKED_AT = 64
+"""Members by which a shard is told from other tars."""
 
 _URL = re.compile(rf"(?:{'|'.join((*WEB, *STORES))})://", re.IGNORECASE)
 _DIGITS = 8
@@ -19,12 +31,13 @@ _DIGITS = 8
 
 class PictureUrl(NamedTuple):
     """A picture to fetch. name: its true name in the library. attributes: what its list states of it, by heading.
-    content: its bytes, if the list holds them; then the URL names the row."""
+    content: its bytes, if the list holds them; then the URL names the row. label: "" for none."""
 
     url: str
     name: str
     attributes: Mapping[str, Any] = {}
     content: bytes | None = None
+    label: str = ""
 
 
 class FileVersion(NamedTuple):
@@ -42,9 +55,23 @@ class RemotePicture(NamedTuple):
     version: FileVersion | None = None
 
 
+class RemoteOptions(NamedTuple):
+    """The options of a command that concern pictures at URLs. folder: what names begin with. networks: that are asked
+    though they are not public. by_reference: whether the pictures stay where they are."""
+
+    folder: str
+    networks: Sequence[str]
+    by_reference: bool
+    yes: bool
+    wait: bool
+    as_json: bool
+    address: str
+
+
 def is_remote(argument: str) -> bool:
-    """Whether an argument is a URL, or a list of them: a file with the ending of one."""
-    return is_url(argument) or (Path(argument).suffix.lower() in LISTS and Path(argument).is_file())
+    """Whether an argument is a URL, a list of them (a file with the ending of one), or a shard."""
+    is_list = Path(argument).suffix.lower() in LISTS and Path(argument).is_file()
+    return is_url(argument) or is_list or is_shard(argument)
 
 
 def is_url(argument: str) -> bool:
@@ -52,9 +79,19 @@ def is_url(argument: str) -> bool:
     return bool(_URL.match(argument))
 
 
-def is_store(url: str) -> bool:
-    """Whether a URL is of a bucket."""
-    return urlsplit(url).scheme.lower() in STORES
+def is_shard(argument: str) -> bool:
+    """Whether an argument is the URL of a tar, or a tar on this machine in which a picture has a file of facts."""
+    if is_url(argument):
+        return urlsplit(argument).path.lower().endswith(SHARDS)
+    if not argument.lower().endswith(SHARDS) or not Path(argument).is_file():
+        return False
+    try:
+        with tarfile.open(argument, "r:*") as tar:
+            found = [sample_of(each.name) for each in islice(tar, _LOOKED_AT) if each.isfile()]
+    except (tarfile.TarError, OSError, EOFError):
+        return False
+    described = {key for key, suffix in found if suffix in FACTS}
+    return any(key in described and has_picture_extension(f"x{suffix}") for key, suffix in found)
 
 
 def name_of(url: str) -> str:
@@ -67,3 +104,11 @@ def name_of(url: str) -> str:
         digits = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
         last = f"{stem or ending}-{digits}{dot}{ending if stem or dot else ''}"
     return "/".join([(parts.hostname or parts.netloc).replace(":", "-"), *names, last]).replace("\0", "")
+
+
+def sample_of(name: str) -> tuple[str, str]:
+    """The name of the sample that a file of a shard belongs to: that of the file up to its first dot, and what follows
+    that, in lower case."""
+    directory, slash, file = name.rpartition("/")
+    stem, dot, rest = file.partition(".")
+    return f"{directory}{slash}{stem}", f"{dot}{rest}".lower()

@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -26,6 +26,8 @@ from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
 from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
 from pipelines.library.snapshots import REPO, LibrarySnapshot
+from stages.record.file_kinds import HEAD, kind_of, why_unreadable
+from stages.record.url_records import UrlRecord
 
 LOT = 4000
 """Pictures in a commit."""
@@ -41,7 +43,7 @@ Agreement = Callable[[Mapping[str, bool]], UploadProgress]
 class RemoteResult:
     """What became of pictures at URLs. commits: with the number of pictures put in each. put, replaced, unchanged:
     numbers of pictures. names: of those put. failures: numbers by reason. stated: what lists state of pictures that the
-    library has, by name."""
+    library has, by name, and labels: the labels that they give."""
 
     commits: dict[str, int] = field(default_factory=dict)
     put: int = 0
@@ -50,6 +52,7 @@ class RemoteResult:
     names: set[str] = field(default_factory=set)
     failures: Counter[str] = field(default_factory=Counter)
     stated: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
 
 
 class _Fetched(NamedTuple):
@@ -61,7 +64,8 @@ class RemoteIngest:
     """Puts pictures at URLs into a library.
 
     failed: is called with the URL, or the line of a list, and the reason of each that is not there. progress: with the
-    number of pictures dealt with since the last call. agree: see ingest.add, for each lot.
+    number of pictures dealt with since the last call. agree: see ingest.add, for each lot. by_reference: whether
+    pictures stay where they are, and the library gets records of them (see stages.record.url_records).
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class RemoteIngest:
         failed: Callable[[str, str], None],
         progress: UploadProgress = lambda _: None,
         lot: int = LOT,
+        by_reference: bool = False,
     ) -> None:
         self._connection = connection
         self._journal = journal
@@ -81,6 +86,7 @@ class RemoteIngest:
         self._failed = failed
         self._progress = progress
         self._most = lot
+        self._by_reference = by_reference
         self._lot: list[_Fetched] = []
         self._size = 0
         self._number = 0
@@ -89,7 +95,7 @@ class RemoteIngest:
 
     def run(self, pictures: Iterable[RemotePicture | ListProblem]) -> RemoteResult:
         """Fetches and puts them. What was put stays when it is interrupted. Raises LookalikeError as ingest.add."""
-        self._journal.hold(self._names())
+        self._journal.hold(held_names(self._connection))
         work: HostQueue[tuple[RemotePicture, FetchedPicture | None], Any] = HostQueue(self._fetch, _host)
         with ExitStack() as opened:
             outcomes = work.run(self._needed(pictures))
@@ -105,13 +111,6 @@ class RemoteIngest:
                     self._take(asked.picture, held, *found)
             self._put()
         return self._result
-
-    def _names(self) -> set[str]:
-        """The names of the pictures that the library has now."""
-        newest = self._connection.retry(CommitWriter(self._connection, REPO).newest)
-        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-            library = LibrarySnapshot(self._connection, newest, BlockDownloads(Path(scratch)))
-            return self._connection.retry(library.names)
 
     def _needed(
         self, pictures: Iterable[RemotePicture | ListProblem]
@@ -130,7 +129,7 @@ class RemoteIngest:
             held = self._journal.find(picture.name, picture.url)
             if picture.content is not None:
                 self._take(picture, held, picture.content, FileVersion())
-            elif held is not None and version is not None and _same(held, version):
+            elif held is not None and version is not None and is_same(held, version):
                 self._keep(picture)
             else:
                 yield each, held
@@ -147,17 +146,20 @@ class RemoteIngest:
         if held is not None and held.sha256 == digest:
             self._keep(picture)
             return
+        if self._by_reference and (reason := _unfit(picture, content)):
+            self._fail(picture.url, reason)
+            return
         self._state(picture)
         self._number += 1
         path = self._scratch / str(self._number)
-        path.write_bytes(content)
-        self._lot.append(
-            _Fetched(
-                FetchedPicture(picture.name, picture.url, *version, digest),
-                PictureSource(picture.name, path, len(content)),
-            )
-        )
-        self._size += len(content)
+        source = PictureSource(picture.name, path, len(content))
+        if self._by_reference:
+            record = UrlRecord(picture.name, picture.url, version.etag, digest, len(content))
+            source = replace(source, record=record)
+        else:
+            path.write_bytes(content)
+            self._size += len(content)
+        self._lot.append(_Fetched(FetchedPicture(picture.name, picture.url, *version, digest), source))
         if len(self._lot) >= self._most or self._size >= LOT_BYTES:
             self._put()
 
@@ -178,7 +180,7 @@ class RemoteIngest:
         self._result.replaced += sum(name in written.held for name in written.names)
         self._result.unchanged += sum(written.held.values())
         for each in lot:
-            each.source.path.unlink()
+            each.source.path.unlink(missing_ok=True)
         self._progress(len(lot))
 
     def _keep(self, picture: PictureUrl) -> None:
@@ -189,6 +191,8 @@ class RemoteIngest:
     def _state(self, picture: PictureUrl) -> None:
         if picture.attributes:
             self._result.stated[picture.name] = picture.attributes
+        if picture.label:
+            self._result.labels[picture.name] = picture.label
 
     def _fail(self, what: str, reason: str) -> None:
         self._result.failures[reason] += 1
@@ -196,11 +200,27 @@ class RemoteIngest:
         self._progress(1)
 
 
+def held_names(connection: Connection) -> set[str]:
+    """The names of the pictures that the library has now."""
+    newest = connection.retry(CommitWriter(connection, REPO).newest)
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        return connection.retry(LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch))).names)
+
+
+def _unfit(picture: PictureUrl, content: bytes) -> str:
+    """Why a picture cannot stay where it is, "" if it can."""
+    if picture.content is not None:
+        return "the list holds it itself: add the list without --by-reference"
+    if kind_of(content[:HEAD]).is_archive:
+        return "it is an archive, not a picture: add it without --by-reference"
+    return "" if kind_of(content[:HEAD]).is_picture else why_unreadable(content[:HEAD])
+
+
 def _host(asked: tuple[RemotePicture, FetchedPicture | None]) -> str:
     return urlsplit(asked[0].picture.url).netloc.lower()
 
 
-def _same(held: FetchedPicture, version: FileVersion) -> bool:
+def is_same(held: FetchedPicture, version: FileVersion) -> bool:
     """Whether a version is certainly the one held."""
     if version.etag and held.etag:
         return version.etag == held.etag

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from stages.datum.contract import StageError
+from stages.files.url_fetcher import Network, networks
 from stages.knn.search_settings import SearchSettings, read_settings
 from stages.serving.follow.pachyderm_client import PachydermAddress
-
-_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 PORT = 30680
 LOOPBACK = "127.0.0.1"
@@ -55,7 +54,7 @@ class ServiceConfiguration:
     key: Path | None = None
     proxy: str = ""
     settings: SearchSettings = field(default_factory=SearchSettings)
-    fetched: tuple[_Network, ...] = ()
+    fetched: tuple[Network, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -126,14 +125,6 @@ def listening(text: str) -> tuple[str, int]:
     if found is None or int(found["port"]) > 65535:
         raise StageError(f"{text!r} is not an address to listen on: write HOST:PORT, such as 0.0.0.0:{PORT}")
     return found["six"] or found["host"] or EVERYWHERE, int(found["port"])
-
-
-def networks(text: str) -> tuple[_Network, ...]:
-    """The networks in a list with commas or spaces. Raises StageError for anything else."""
-    try:
-        return tuple(ipaddress.ip_network(each) for each in text.replace(",", " ").split())
-    except ValueError as error:
-        raise StageError(f"{text!r} is not a network such as 10.1.0.0/16, or several: {error}") from error
 
 
 def read_token(path: Path) -> str:

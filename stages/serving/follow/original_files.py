@@ -1,4 +1,5 @@
-"""The files that pictures of the library came from: files of `images`, members of blocks and archives, STL-10 records.
+"""The files that pictures of the library came from: files of `images`, members of blocks and archives, STL-10 records,
+and files at URLs.
 
 A file is found by the name of its source and recognised by its hash. Decodes nothing but records of STL-10.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,15 +20,18 @@ from typing import IO
 
 from PIL import Image
 
+from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
 from stages.decode import stl10, stl10_records
 from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
 from stages.decode.archives.archive_reader import members
-from stages.record import block_names, pfs_names, picture_containers
+from stages.files import remote_files
+from stages.record import block_names, pfs_names, picture_containers, url_records
 from stages.record.block_names import BlockMember
 from stages.record.file_kinds import HEAD, FileKind, kind_of
 from stages.record.file_limits import LIMITS
 from stages.record.sources import Source
+from stages.record.url_records import OtherBytesError, UrlRecord
 from stages.serving.follow.backbone_pool import fetch_file
 from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient
 
@@ -143,6 +148,8 @@ class OriginalFiles:
     def _in(self, file: FileFacts, source: Source) -> OriginalFile | None:
         """The picture's file, if it is this file or in it."""
         true = pfs_names.unescape(file.path)
+        if url_records.is_file(file.path):
+            return self._recorded(file, source)
         if pfs_names.is_block(file.path):
             return self._in_archive(file, None, source)
         if true == source.path:
@@ -156,6 +163,22 @@ class OriginalFiles:
             at = int(number) * stl10.RECORD
             return _record(self._server.read(REPO, self._commit, file.path, at, stl10.RECORD), source)
         return self._in_archive(file, true, source)
+
+    def _recorded(self, file: FileFacts, source: Source) -> OriginalFile | None:
+        """The picture of a record in this file. Raises SourceGoneError if it cannot be had from its URL now."""
+        try:
+            records = url_records.parse_records(b"".join(self._server.read(REPO, self._commit, file.path)))
+            record = next(each for each in records if (each.path, each.sha256) == (source.path, source.sha256))
+        except (ValueError, StopIteration):
+            return None
+        try:
+            return _original([self._fetch(record)], source)
+        except (StageError, OtherBytesError) as error:
+            raise SourceGoneError(str(error)) from error
+
+    @cached_property
+    def _fetch(self) -> Callable[[UrlRecord], bytes]:
+        return remote_files.originals(os.environ)
 
     def _own(self, file: FileFacts, source: Source) -> OriginalFile | None:
         """A file of its own, if it is the source's."""

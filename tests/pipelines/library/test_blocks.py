@@ -61,7 +61,7 @@ def test_equal_pictures_make_equal_blocks(
     members = spans(directory, pictures)
     block = directory / "block.tar"
     made = blocks.block(members)
-    block.write_bytes(b"".join(made.tar()))
+    block.write_bytes(b"".join(made.pieces()))
     assert is_block(made.name)
     assert not block_names.is_earlier(made.name)
     read = blocks.read(block)
@@ -74,13 +74,13 @@ def test_equal_pictures_make_equal_blocks(
     shuffled = list(read.items())
     lot.shuffle(shuffled)
     again = blocks.block(dict(shuffled))
-    assert (again.name, b"".join(again.tar())) == (made.name, block.read_bytes())
+    assert (again.name, b"".join(again.pieces())) == (made.name, block.read_bytes())
 
 
 def test_a_list_longer_than_the_first_look_is_read_whole(tmp_path: Path) -> None:
     pictures = {f"{'x' * 300}{number}": b"" for number in range(400)}
     made = blocks.block(spans(tmp_path, pictures))
-    whole = b"".join(made.tar())
+    whole = b"".join(made.pieces())
     asked: list[int] = []
 
     def read(most: int) -> bytes:
@@ -111,7 +111,7 @@ def content(span: ByteRange) -> bytes:
 def test_the_bytes_of_a_block_have_not_changed(tmp_path: Path) -> None:
     """Changing them would change every large library: do so only on purpose."""
     members = spans(tmp_path, {"a/ü.jpg": b"one", "b" * 300: b"two" * 1000, "c [1].png": b""})
-    whole = b"".join(blocks.block(members).tar())
+    whole = b"".join(blocks.block(members).pieces())
     with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
         pictures = ["a/%C3%BC.jpg", "b" * 254 + "%/" + "b" * 46, "c %5B1%5D.png"]
         assert [member.name for member in archive] == ["%names.jsonl", *pictures]
@@ -134,7 +134,7 @@ def test_pictures_of_several_files_are_in_the_order_of_their_names(tmp_path: Pat
         f"{number}.jpg": ByteRange(files[number % 3], number, None if number % 2 else number) for number in range(10)
     }
     block = tmp_path / "block.tar"
-    block.write_bytes(b"".join(blocks.block(members).tar()))
+    block.write_bytes(b"".join(blocks.block(members).pieces()))
     read = blocks.read(block)
     assert list(read) == sorted(members)
     assert [read[name].size for name in members] == [100 - n if n % 2 else n for n in range(10)]
@@ -150,7 +150,7 @@ def test_a_picture_that_changes_while_read_is_an_error(tmp_path: Path) -> None:
     for content, what in ((b"y" * 100, "changed"), (b"x" * 99, "shorter")):
         file.write_bytes(content)
         with pytest.raises(OSError, match=what):
-            list(made.tar())
+            list(made.pieces())
 
 
 def test_invalid_blocks_are_refused(tmp_path: Path) -> None:

@@ -1,0 +1,140 @@
+"""Files at URLs of the web and in buckets, and the pictures of records (stages.record.url_records) among them, which
+have to be the ones that were recorded. Knows no library.
+
+Credentials of buckets come from the environment, see stages.files.bucket.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+import obstore
+from obstore.exceptions import NotFoundError, NotModifiedError, PermissionDeniedError, UnauthenticatedError
+
+from stages.datum.contract import StageError
+from stages.datum.text_format import first_line
+from stages.files import url_fetcher
+from stages.files.bucket import FAILURES, BadUrl, BucketError, open_bucket
+from stages.files.url_fetcher import TOO_LARGE, FetchedFile, FetchError, FetchLimits, networks
+from stages.record import url_records
+from stages.record.file_limits import MAX_PICTURE_BYTES
+from stages.record.url_records import UrlRecord, is_store
+
+NETWORKS = "FETCH_FROM"
+"""The variable with networks that may be asked for pictures though they are not public."""
+
+CREDENTIALS = "credentials come from the variables of the provider's own tools, such as AWS_ACCESS_KEY_ID"
+
+_BUCKET = re.compile(r"(?P<bucket>[a-z0-9]+://[^/]+)/?(?P<path>.*)", re.IGNORECASE | re.DOTALL)
+_SECONDS = 120.0
+"""For which a picture may take to come."""
+
+_MOST_COPIED = 1 << 40
+_COPY_SECONDS = 6 * 3600.0
+
+_TRIES = 3
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0
+
+
+class RemoteFiles:
+    """Fetches files. limits: of each. May be used by several threads."""
+
+    def __init__(self, limits: FetchLimits) -> None:
+        self._limits = limits
+        self._buckets: dict[str, Any] = {}
+
+    def get(self, url: str, etag: str = "", modified: str = "") -> FetchedFile | None:
+        """The file at a URL; None if it is certainly still the one that had this `etag` and date. Raises FetchError."""
+        if is_store(url):
+            return self._of_bucket(url, etag)
+        return url_fetcher.fetch_newer(url, self._limits, etag, modified)
+
+    def copy(self, url: str, to: BinaryIO) -> None:
+        """Copies the file at a URL into an open one, however large it is. Raises FetchError."""
+        if not is_store(url):
+            limits = replace(self._limits, bytes=_MOST_COPIED, seconds=_COPY_SECONDS)
+            url_fetcher.fetch_newer(url, limits, to=to)
+            return
+        with _refusing():
+            for piece in self._open(url, {}).stream(min_chunk_size=1 << 20):
+                to.write(piece)
+
+    def bucket(self, url: str) -> Any:
+        """The bucket of that URL. Raises BadUrl, and BucketError."""
+        if url not in self._buckets:
+            self._buckets[url] = open_bucket(url)
+        return self._buckets[url]
+
+    def _of_bucket(self, url: str, etag: str) -> FetchedFile | None:
+        with _refusing():
+            try:
+                found = self._open(url, {"if_none_match": etag} if etag else {})
+            except NotModifiedError:
+                return None
+            if int(found.meta["size"]) > self._limits.bytes:
+                raise FetchError(413, TOO_LARGE, f"it has more than {self._limits.bytes:,} bytes")
+            date = found.meta["last_modified"].isoformat()
+            return FetchedFile(bytes(found.bytes()), found.meta["e_tag"] or "", date)
+
+    def _open(self, url: str, options: Any) -> Any:
+        bucket, path = bucket_parts(url)
+        return obstore.get(self.bucket(bucket), path, options=options)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Turns the errors of buckets into FetchError."""
+    try:
+        yield
+    except (NotFoundError, FileNotFoundError) as error:
+        raise _refused("there is no such object") from error
+    except (PermissionDeniedError, UnauthenticatedError, PermissionError, BadUrl, BucketError) as error:
+        raise _refused(f"{first_line(error)}; {CREDENTIALS}") from error
+    except FAILURES as error:
+        raise _refused(first_line(error), temporary=True) from error
+
+
+def original(files: RemoteFiles, record: UrlRecord) -> bytes:
+    """The picture of a record, which is asked for again after a moment if its server is busy. Raises
+    stages.record.url_records.OtherBytesError for any other file, and StageError, which names the URL, if there is none:
+    it may be there later."""
+    for again in range(_TRIES - 1, -1, -1):
+        try:
+            found = files.get(record.url)
+            break
+        except FetchError as error:
+            if error.code == TOO_LARGE:
+                url_records.verify(record, b"")
+            if not error.temporary or not again:
+                raise StageError(f"{record.path} cannot be fetched from {record.url} now: {error.message}") from error
+            pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - again) if error.wait is None else error.wait
+            time.sleep(min(pause, _LONGEST_WAIT))
+    assert found is not None
+    url_records.verify(record, found.content)
+    return found.content
+
+
+def originals(environment: Mapping[str, str]) -> Callable[[UrlRecord], bytes]:
+    """Gives the pictures of records as `original` does, from public addresses and from the networks that the
+    environment names. Raises StageError for a variable that is not a list of networks."""
+    allowed = networks(environment.get(NETWORKS, ""))
+    return partial(original, RemoteFiles(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=allowed)))
+
+
+def bucket_parts(url: str) -> tuple[str, str]:
+    """The URL of the bucket, and the path in it. Raises BadUrl."""
+    found = _BUCKET.fullmatch(url)
+    if found is None:
+        raise BadUrl(f"{url} has no bucket")
+    return found["bucket"], unquote(found["path"])
+
+
+def _refused(message: str, temporary: bool = False) -> FetchError:
+    return FetchError(422, "url-not-fetched", message, temporary)
