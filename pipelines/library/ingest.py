@@ -16,7 +16,7 @@ from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, library_commit
+from pipelines.library import library_commit
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.folder_sync import FolderDifference
 from pipelines.library.library_commit import LibraryCommit, OtherEdits, PictureChoice, UploadProgress
@@ -24,6 +24,7 @@ from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
+from stages.files import blocks
 from stages.record import url_records
 from stages.record.pfs_names import unescape
 

@@ -18,11 +18,11 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import CopyFile, DeleteFile, EditUpload, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
 from pipelines.library.block_store import BlockDownloads, BlockUploads
-from pipelines.library.blocks import ByteRange, IngestBlock, RecordBlock
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
+from stages.files import blocks
+from stages.files.blocks import ByteRange, IngestBlock, RecordBlock
 from stages.record import masks, url_records
 from stages.record.block_names import BlockMember
 from stages.record.url_records import UrlRecord

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange
 from pipelines.library.content_cache import ContentCache
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import LibrarySnapshot
+from stages.files import blocks
+from stages.files.blocks import ByteRange
 
 HashProgress = Callable[[int], None]
 

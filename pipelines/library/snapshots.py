@@ -19,11 +19,10 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
 from pipelines.library.block_store import BlockDownloads
-from pipelines.library.blocks import ByteRange
 from stages.datum.contract import StageError
-from stages.files import remote_files
+from stages.files import blocks, remote_files
+from stages.files.blocks import ByteRange
 from stages.record import block_names, masks, picture_containers, url_records
 from stages.record.file_kinds import HEAD
 from stages.record.pfs_names import is_block, unescape
