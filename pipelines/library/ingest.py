@@ -33,13 +33,15 @@ from stages.record.pfs_names import unescape
 class IngestResult:
     """The outcome of a write: the true names of the pictures put or removed, its commit, "" if there was nothing to do,
     the reasons for which files could not be read, by path on disk, and, of the pictures to put that the library had
-    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to."""
+    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to.
+    in_bucket: that of those among them that a bucket still has."""
 
     names: list[str]
     commit: str
     unreadable: dict[str, str] = field(default_factory=dict)
     held: Mapping[str, bool] = field(default_factory=dict)
     hidden: int = 0
+    in_bucket: int = 0
 
     @property
     def files(self) -> int:
@@ -237,7 +239,7 @@ def _remove(
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
         commit = changing.make(description, head, _stated(beside))
-        return IngestResult(changing.removed, commit, hidden=changing.hidden)
+        return IngestResult(changing.removed, commit, hidden=changing.hidden, in_bucket=changing.in_bucket)
 
 
 def _stated(beside: OtherEdits) -> OtherEdits:

@@ -66,7 +66,8 @@ class LibraryCommit:
     blocks. copies: of pictures of the library equal to some to put, by name; used where these become files. repack: the
     blocks whose pictures go into new ones, without those that are hidden or removed.
 
-    Of the last content, `removed` are the names of the pictures that it removes, and `hidden` is the number of
+    Of the last content, `removed` are the names of the pictures that it removes, `in_bucket` is the number of those that
+    a bucket still has, and `hidden` that of
     those that blocks hold on to.
     """
 
@@ -84,6 +85,7 @@ class LibraryCommit:
     ) -> None:
         self.removed: list[str] = []
         self.hidden = 0
+        self.in_bucket = 0
         self.unreadable: dict[str, str] = {}
         """The reasons for which files could not be read, by path on disk."""
         self._connection = connection
@@ -142,13 +144,18 @@ class LibraryCommit:
             path, reason = next(iter(self.unreadable.items()))
             raise LookalikeError(f"cannot read {path}: {reason}: nothing was put")
         hidden = _masks_after(library, changes)
-        empty = [block for block, names in hidden.items() if names >= library.hashes(block).keys()]
+        empty = [
+            block
+            for block, names in hidden.items()
+            if block not in library.fetched and names >= library.hashes(block).keys()
+        ]
         removals = self._removals(library, changes, [block for block in empty if block not in packed])
         parts = [*self._files, *packed.values()]
         if removals or not parts:
             parts.append(self._filesets.make(self._repo.requests(removals)))
         kept = hidden | dict.fromkeys(empty, frozenset[str]())
         self.hidden = len({name for block, names in kept.items() for name in names - library.hidden(block)})
+        self.in_bucket = sum(not library.fetched.keys().isdisjoint(library.holders(name)) for name in self.removed)
         edits = _mask_edits(library, kept)
         return {REPO: self._filesets.compose(parts), **self._masks(edits, parents)}
 

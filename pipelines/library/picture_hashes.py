@@ -54,7 +54,7 @@ class PictureHashes:
         """All pictures below a folder of the library, by true name. Reads the blocks and files that this
         machine has not read before; `report` hears of every block."""
         found: dict[str, LibraryPicture] = {}
-        for block in library.blocks:
+        for block in library.blocks.keys() - library.fetched:  # which no folder mirrors
             held = library.names_in(block)
             found |= {name: LibraryPicture(sha256) for name, sha256 in held.items() if name.startswith(f"{folder}/")}
             report(1)

@@ -1,0 +1,130 @@
+"""The stages listing and fetch on moto's S3 server: files by hash, blocks, and what is not there."""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stages import fetch, listing
+from stages.datum.contract import Datum, DatumInput, StageError
+from stages.record import block_names
+from stages.record.pfs_names import MEMBERS_FILE, is_block
+from tests.moto_server import KEYS, MotoServer, moto_server
+
+PICTURES = {f"photos/{number}.jpg": b"picture %d" % number for number in range(12)}
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[MotoServer]:
+    with moto_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(moto: MotoServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": moto.url}.items():
+        monkeypatch.setenv(name, value)
+    found = moto.bucket(hashlib.sha256(request.node.name.encode()).hexdigest()[:20])
+    for name, content in {**PICTURES, "photos/notes.txt": b"text"}.items():
+        found.put(name, content)
+    return found
+
+
+def name_of(bucket: Any) -> str:
+    return str(bucket.config["bucket"])
+
+
+def at(bucket: Any, path: str = "") -> str:
+    return f"s3://{name_of(bucket)}{path}"
+
+
+def listed(out: Path, *urls: str, **variables: str) -> dict[str, bytes]:
+    """The files of listing by name."""
+    out.mkdir()
+    tick = DatumInput("tick", out / "tick", "2026-11-28T00:00:00Z", "")
+    listing.start({"SOURCES": " ".join(urls), "BUCKETS": "4", **variables})(Datum({"tick": tick}, out))
+    return {each.name: each.read_bytes() for each in out.iterdir()}
+
+
+def fetched(file: Path, out: Path, **variables: str) -> dict[str, bytes]:
+    """The files of fetch by their paths."""
+    out.mkdir()
+    fetch.start(variables)(Datum({"listing": DatumInput("listing", file, file.name, "")}, out))
+    return {str(each.relative_to(out)): each.read_bytes() for each in out.rglob("*") if each.is_file()}
+
+
+def members(block: Path) -> dict[str, bytes]:
+    with tarfile.open(block) as tar:
+        return {each.name: tar.extractfile(each).read() for each in tar if each.name != MEMBERS_FILE}  # type: ignore[union-attr]
+
+
+def test_a_changed_object_changes_one_file(bucket: Any, tmp_path: Path) -> None:
+    url = at(bucket, "/photos")
+    first = listed(tmp_path / "first", url)
+    records = [json.loads(line) for content in first.values() for line in content.splitlines()]
+    assert {each["path"] for each in records} == {f"photos/{number}.jpg" for number in range(12)}
+    assert all(each["etag"] and each["size"] == len(PICTURES[each["path"]]) for each in records)
+    assert listed(tmp_path / "again", f"{url}/", url) == first
+    bucket.put("photos/3.jpg", b"another")
+    second = listed(tmp_path / "second", url)
+    changed = [name for name in first if first[name] != second[name]]
+    assert len(first) > 1 and len(changed) == 1 and b"photos/3.jpg" in second[changed[0]]
+
+
+def test_a_bucket_becomes_a_block_of_a_name_that_stays(bucket: Any, tmp_path: Path) -> None:
+    url = at(bucket)
+    listed(tmp_path / "listing", url, BUCKETS="1")
+    file = tmp_path / "listing" / "0000.urls.jsonl"
+    (name,) = first = fetched(file, tmp_path / "first")
+    assert is_block(name) and not block_names.is_earlier(name)
+    assert members(tmp_path / "first" / name) == {f"{name_of(bucket)}/{each}": data for each, data in PICTURES.items()}
+    read = block_names.read_list(partial(lambda content, most: content[:most], first[name]))
+    assert read is not None and len(read) == 12
+    assert fetched(file, tmp_path / "again") == first
+    bucket.put("photos/3.jpg", b"another")
+    with pytest.raises(StageError, match=r"photos/3\.jpg has changed since it was listed"):
+        fetched(file, tmp_path / "stale")
+    bucket.delete(["photos/4.jpg"])
+    listed(tmp_path / "listing2", url, BUCKETS="1")
+    bucket.delete(["photos/5.jpg"])
+    second = fetched(tmp_path / "listing2" / "0000.urls.jsonl", tmp_path / "second")
+    rejected = second.pop(next(each for each in second if each.startswith("rejected/images/")))
+    assert json.loads(rejected)["source"] == f"{name_of(bucket)}/photos/5.jpg"
+    assert "there is no such object" in json.loads(rejected)["reason"]
+    assert [*second] == [name] and len(members(tmp_path / "second" / name)) == 10
+
+
+def test_a_server_that_is_down_fails_the_datum(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed(tmp_path / "listing", at(bucket, "/photos"), BUCKETS="1")
+    monkeypatch.setattr(fetch, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr("stages.files.bucket._RETRY", {"max_retries": 0})
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    with pytest.raises(StageError, match=r"photos/\d+\.jpg was not fetched from s3://"):
+        fetched(tmp_path / "listing" / "0000.urls.jsonl", tmp_path / "out")
+    with pytest.raises(StageError, match="cannot be listed"):
+        listed(tmp_path / "down", at(bucket, "/photos"))
+
+
+def test_pictures_that_are_all_gone_fail_the_datum(bucket: Any, tmp_path: Path) -> None:
+    listed(tmp_path / "listing", at(bucket, "/photos"), BUCKETS="1")
+    bucket.delete([*PICTURES])
+    with pytest.raises(StageError, match="none of these 12 pictures was fetched"):
+        fetched(tmp_path / "listing" / "0000.urls.jsonl", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("environment", "text"),
+    [
+        ({}, "SOURCES names no bucket"),
+        ({"SOURCES": "s3://b", "BUCKETS": "0"}, "BUCKETS"),
+        ({"SOURCES": "https://example.org/pictures"}, "neither a bucket nor a list"),
+    ],
+)
+def test_a_wrong_set_up_says_what_to_do(environment: dict[str, str], text: str, tmp_path: Path) -> None:
+    with pytest.raises(StageError, match=text):
+        listing.start(environment)(Datum({"tick": DatumInput("tick", tmp_path, "", "")}, tmp_path))
