@@ -1,7 +1,6 @@
 """moto's S3 server, in a process of its own on a free port of this machine."""
 
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -33,13 +32,6 @@ class MotoServer:
             config={"endpoint": self.url, "region": "us-east-1", "access_key_id": "key", "secret_access_key": "secret"},
             client_options={"allow_http": True},
         )
-
-    def pause(self) -> None:
-        """It answers nothing until it goes on."""
-        self.process.send_signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        self.process.send_signal(signal.SIGCONT)
 
 
 @contextmanager

@@ -66,9 +66,8 @@ class LibraryCommit:
     blocks. copies: of pictures of the library equal to some to put, by name; used where these become files. repack: the
     blocks whose pictures go into new ones, without those that are hidden or removed.
 
-    Of the last content, `removed` are the names of the pictures that it removes, `in_bucket` is the number of those that
-    a bucket still has, and `hidden` that of
-    those that blocks hold on to.
+    Of the last content, `removed` are the names of the pictures that it removes, `hidden` is the number of those that
+    blocks hold on to, and `in_bucket` that of those that a bucket still has.
     """
 
     def __init__(

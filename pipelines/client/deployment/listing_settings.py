@@ -1,6 +1,6 @@
 """The buckets that the pipelines list, and the settings of that: given by a command, and kept by later deployments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from google.protobuf import json_format
@@ -12,7 +12,8 @@ LISTING, FETCH = "listing", "fetch"
 """The pipelines."""
 
 _SOURCES = "SOURCES"
-_KEPT = (_SOURCES, "BUCKETS", "AWS_ENDPOINT_URL", "FETCH_FROM")
+_UNSIGNED = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
+_KEPT = (_SOURCES, "BUCKETS", "AWS_ENDPOINT_URL", "FETCH_FROM", *_UNSIGNED.values())
 _KEYS = {
     "s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
     "gs": ("GOOGLE_SERVICE_ACCOUNT_KEY",),
@@ -22,13 +23,14 @@ _KEYS = {
 
 
 def patches(
-    sources: Sequence[str], every: str, secret: str, buckets: int, endpoint: str, networks: str
+    sources: Sequence[str], every: str, secret: str, public: bool, buckets: int, endpoint: str, networks: str
 ) -> dict[str, SpecPatch]:
     """The merge patches for both pipelines. every: the schedule, as cron writes it. secret: the name of the secret with
-    the credentials, "" for none. endpoint and networks: "" for none."""
+    the credentials, "" for none. public: whether the buckets are asked without any. endpoint, networks: "" for none."""
     schemes = sorted({each.partition(":")[0].lower() for each in sources if is_store(each)})
     keys = [{"name": secret, "env_var": key, "key": key} for each in schemes for key in _KEYS[each]] if secret else []
-    env: Mapping[str, str | None] = {"AWS_ENDPOINT_URL": endpoint or None, "FETCH_FROM": networks or None}
+    env: dict[str, str | None] = {"AWS_ENDPOINT_URL": endpoint or None, "FETCH_FROM": networks or None}
+    env |= {variable: "true" if public and each in schemes else None for each, variable in _UNSIGNED.items()}
     stated = {**env, _SOURCES: " ".join(sources), "BUCKETS": str(buckets)}
     return {
         LISTING: SpecPatch({"input": {"cron": {"spec": every}}, "transform": {"secrets": keys, "env": stated}}),

@@ -42,6 +42,7 @@ def listing(
     secret: Annotated[
         str, typer.Option(metavar="NAME", help="The secret of Pachyderm with the credentials of the buckets.")
     ] = "",
+    public: Annotated[bool, typer.Option("--public", help="Ask buckets that everybody may read, unsigned.")] = False,
     endpoint: Annotated[str, typer.Option(metavar="URL", help="Another server with S3's API, such as MinIO.")] = "",
     buckets: Annotated[
         int, typer.Option(min=1, max=65536, help="Files of the listing: a changed object fetches one file's again.")
@@ -59,6 +60,8 @@ def listing(
     Each call names all buckets and settings anew. The first listing starts at once.
     """
     _check(sources or (), secret, now or off)
+    if secret and public:
+        raise typer.BadParameter("a public bucket is asked without a secret", param_hint="'--public'")
     connection = open_write_connection(address)
     if off:
         optional_pipelines.off(connection, LISTING)
@@ -69,7 +72,7 @@ def listing(
             connection,
             LISTING,
             lambda each: say(str(each)),
-            listing_settings.patches(sources, every, secret, buckets, endpoint, networks),
+            listing_settings.patches(sources, every, secret, public, buckets, endpoint, networks),
         )
     elif LISTING not in connection.retry(ProjectJobs(connection).pipelines):
         raise LookalikeError("no bucket is listed yet: `lookalike listing s3://bucket/folder`")
