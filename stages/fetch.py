@@ -142,4 +142,4 @@ def _write(found: Iterable[FetchOutcome], out: Path, name: str) -> None:
     spans = {each.record.path: ByteRange(each.file) for each in found if each.file is not None}
     if spans:
         with (out / name).open("wb") as block:
-            block.writelines(blocks.block(spans).tar())
+            block.writelines(blocks.block(spans).pieces())

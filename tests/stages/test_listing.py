@@ -5,6 +5,7 @@ import json
 import tarfile
 from collections.abc import Iterator
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from stages import fetch, listing
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.record import block_names
 from stages.record.pfs_names import MEMBERS_FILE, is_block
+from tests.http_servers import serving
 from tests.moto_server import KEYS, MotoServer, moto_server
 
+DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 PICTURES = {f"photos/{number}.jpg": b"picture %d" % number for number in range(12)}
 
 
@@ -128,3 +131,47 @@ def test_pictures_that_are_all_gone_fail_the_datum(bucket: Any, tmp_path: Path) 
 def test_a_wrong_set_up_says_what_to_do(environment: dict[str, str], text: str, tmp_path: Path) -> None:
     with pytest.raises(StageError, match=text):
         listing.start(environment)(Datum({"tick": DatumInput("tick", tmp_path, "", "")}, tmp_path))
+
+
+class Web(BaseHTTPRequestHandler):
+    """A list of four pictures: one with an ETag, one with a date alone, one whose server knows no HEAD, one gone."""
+
+    head = staticmethod(lambda path: {"/etag.jpg": ("ETag", '"1"'), "/date.jpg": ("Last-Modified", DATE)}.get(path))
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self.reply(405 if self.path == "/plain.jpg" else 404 if self.path == "/gone.jpg" else 200)
+
+    def do_GET(self) -> None:
+        self.reply(404 if self.path == "/gone.jpg" else 200)
+
+    def reply(self, status: int) -> None:
+        names = ("etag", "date", "plain", "gone")
+        lines = "".join(f"http://{self.headers['Host']}/{each}.jpg\n" for each in names)
+        body = f"# pictures\n\n{lines}".encode() if self.path == "/list.txt" else b"bytes"
+        self.send_response(status)
+        for name, value in filter(None, (self.head(self.path), ("Content-Length", str(len(body))))):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body if self.command == "GET" else b"")
+
+
+def test_a_list_names_pictures_of_the_web(tmp_path: Path) -> None:
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Web)) as url:
+        with pytest.raises(StageError, match="127.0.0.1 is not on the public internet"):
+            listed(tmp_path / "private", f"{url}/list.txt")
+        (lines,) = listed(tmp_path / "listing", f"{url}/list.txt", BUCKETS="1", FETCH_FROM="127.0.0.0/8").values()
+        stated = {each["path"]: (each["etag"], each["size"]) for each in map(json.loads, lines.splitlines())}
+        assert stated == {
+            "127.0.0.1/etag.jpg": ('"1"', 5),
+            "127.0.0.1/date.jpg": (DATE, 5),
+            "127.0.0.1/plain.jpg": ("", -1),
+            "127.0.0.1/gone.jpg": ("", -1),
+        }
+        found = fetched(tmp_path / "listing" / "0000.urls.jsonl", tmp_path / "out", FETCH_FROM="127.0.0.0/8")
+    block = next(each for each in found if is_block(each))
+    assert set(members(tmp_path / "out" / block)) == {f"127.0.0.1/{each}.jpg" for each in ("etag", "date", "plain")}
+    (rejected,) = (json.loads(content) for name, content in found.items() if name != block)
+    assert rejected["source"] == "127.0.0.1/gone.jpg" and "HTTP 404" in rejected["reason"]
