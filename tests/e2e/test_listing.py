@@ -135,6 +135,10 @@ def test_a_removed_picture_stays_away(world: World) -> None:
     assert "delete it there" in world.lookalike("remove", "--purge", "photos/5.png", fails=True)
 
 
+def test_an_export_says_what_it_lacks(world: World, tmp_path: Path) -> None:
+    assert "without the pictures of listed buckets" in world.lookalike("export", tmp_path / "library.tar")
+
+
 def test_a_deleted_object_leaves_the_library(world: World, cloud: Cloud) -> None:
     cloud.bucket.delete("photos/7.png")
     jobs = listed(world)
