@@ -14,7 +14,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from stages.datum.contract import Datum, StageError
@@ -48,8 +48,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     def process(datum: Datum) -> None:
         datum.require("listing needs the tick of a cron", "tick")
         progress = Progress("pictures", None)
-        found = (each for url in dict.fromkeys(urls) for each in listing.records(url))
-        number = write(_counted(found, progress), datum.out, buckets)
+        found = (each for url in dict.fromkeys(urls) for each in _some(listing, url, progress))
+        number = write(found, datum.out, buckets)
         print(f"listing: {number} pictures at {', '.join(urls)}")
 
     return process
@@ -80,10 +80,18 @@ def _flush(held: dict[str, list[UrlRecord]], out: Path) -> set[str]:
     return names
 
 
-def _counted(records: Iterable[UrlRecord], progress: Progress) -> Iterable[UrlRecord]:
-    for each in records:
+def _some(listing: ObjectListing, url: str, progress: Progress) -> Iterator[UrlRecord]:
+    """The pictures at a URL. Raises StageError for none: a wrong name would empty the library."""
+    empty = True
+    for each in listing.records(url):
         progress.add()
         yield each
+        empty = False
+    if empty:
+        raise StageError(
+            f"there is no picture at {url}, so the library stays as it is: correct the URL with `lookalike listing`, "
+            "or name the others without it"
+        )
 
 
 def _bucket(name: str, buckets: int) -> str:

@@ -102,6 +102,11 @@ def test_a_bucket_becomes_a_block_of_a_name_that_stays(bucket: Any, tmp_path: Pa
     assert [*second] == [name] and len(members(tmp_path / "second" / name)) == 10
 
 
+def test_a_place_without_pictures_empties_no_library(bucket: Any, tmp_path: Path) -> None:
+    with pytest.raises(StageError, match="there is no picture at s3://.*/photoss, so the library stays as it is"):
+        listed(tmp_path / "listing", at(bucket, "/photos"), at(bucket, "/photoss"))
+
+
 def test_a_server_that_is_down_fails_the_datum(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed(tmp_path / "listing", at(bucket, "/photos"), BUCKETS="1")
     monkeypatch.setattr(fetch, "_FIRST_WAIT", 0.0)
