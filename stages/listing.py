@@ -40,13 +40,13 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads SOURCES (URLs of buckets and lists, with spaces), BUCKETS (256) and FETCH_FROM (networks that may be
     asked though they are not public). Credentials: see stages.files.bucket."""
     urls = environment.get(SOURCES, "").split()
-    if not urls:
-        raise StageError(f"{SOURCES} names no bucket and no list: `lookalike listing s3://bucket/folder` sets it")
     buckets = integer(environment, BUCKETS, default=256, lowest=1, highest=_MOST_BUCKETS)
     listing = ObjectListing(FetchLimits(seconds=60.0, allowed=networks(environment.get(NETWORKS, ""))))
 
     def process(datum: Datum) -> None:
         datum.require("listing needs the tick of a cron", "tick")
+        if not urls:
+            raise StageError(f"{SOURCES} names no bucket and no list: `lookalike listing s3://bucket/folder` sets it")
         progress = Progress("pictures", None)
         found = (each for url in dict.fromkeys(urls) for each in _some(listing, url, progress))
         number = write(found, datum.out, buckets)
