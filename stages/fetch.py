@@ -15,7 +15,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -28,11 +27,10 @@ from stages.datum.progress import Progress
 from stages.files import blocks
 from stages.files.blocks import ByteRange
 from stages.files.packs import Rejection, write_rejections
-from stages.files.remote_files import NETWORKS, RemoteFiles
-from stages.files.url_fetcher import FetchedFile, FetchError, FetchLimits, networks
+from stages.files.remote_files import RemoteFiles, remote_files
+from stages.files.url_fetcher import FetchedFile, FetchError
 from stages.record import part_names
 from stages.record.block_names import stable_name
-from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.url_records import UrlRecord
 
 VERSION = 1
@@ -41,11 +39,6 @@ VERSION = 1
 STAGE = "fetch"
 
 _AT_ONCE = 8
-_SECONDS = 120.0
-"""For which a picture may take to come."""
-
-_TRIES = 3
-_FIRST_WAIT, _LONGEST_WAIT = 1.0, 30.0
 
 
 class FetchOutcome(NamedTuple):
@@ -59,7 +52,7 @@ class FetchOutcome(NamedTuple):
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads FETCH_FROM (networks that may be asked though they are not public). Credentials: see
     stages.files.bucket."""
-    files = RemoteFiles(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=networks(environment.get(NETWORKS, ""))))
+    files = remote_files(environment)
 
     def process(datum: Datum) -> None:
         datum.require("fetch needs a file of listing", "listing")
@@ -99,7 +92,7 @@ def _fetched(files: RemoteFiles, records: Iterable[UrlRecord], scratch: Path) ->
 
 def _outcome(files: RemoteFiles, scratch: Path, number: int, record: UrlRecord) -> FetchOutcome:
     try:
-        found = _get(files, record.url)
+        found = files.get_patiently(record.url)
     except FetchError as error:
         if error.temporary:
             raise StageError(f"{record.path} was not fetched from {record.url}: {error.message}") from error
@@ -112,21 +105,6 @@ def _outcome(files: RemoteFiles, scratch: Path, number: int, record: UrlRecord) 
     file = scratch / str(number)
     file.write_bytes(found.content)
     return FetchOutcome(record, file)
-
-
-def _get(files: RemoteFiles, url: str) -> FetchedFile:
-    """A file, asked for again after a moment if its server is busy. Raises FetchError."""
-    for again in range(_TRIES - 1, -1, -1):
-        try:
-            found = files.get(url)
-            break
-        except FetchError as error:
-            if not error.temporary or not again:
-                raise
-            pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - again) if error.wait is None else error.wait
-            time.sleep(min(pause, _LONGEST_WAIT))
-    assert found is not None
-    return found
 
 
 def _is_other(found: FetchedFile, record: UrlRecord) -> bool:

@@ -21,8 +21,7 @@ from stages.datum.contract import Datum, StageError
 from stages.datum.progress import Progress
 from stages.datum.stage_parameters import integer
 from stages.files.object_listing import ObjectListing
-from stages.files.remote_files import NETWORKS
-from stages.files.url_fetcher import FetchLimits, networks
+from stages.files.remote_files import remote_files
 from stages.record.url_records import SUFFIX, UrlRecord, format_records
 
 VERSION = 1
@@ -41,7 +40,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     asked though they are not public). Credentials: see stages.files.bucket."""
     urls = environment.get(SOURCES, "").split()
     buckets = integer(environment, BUCKETS, default=256, lowest=1, highest=_MOST_BUCKETS)
-    listing = ObjectListing(FetchLimits(seconds=60.0, allowed=networks(environment.get(NETWORKS, ""))))
+    listing = ObjectListing(remote_files(environment))
 
     def process(datum: Datum) -> None:
         datum.require("listing needs the tick of a cron", "tick")

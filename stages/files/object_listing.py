@@ -11,10 +11,9 @@ import obstore
 
 from stages.datum.contract import StageError
 from stages.datum.text_format import first_line
-from stages.files import url_fetcher
 from stages.files.bucket import FAILURES, BadUrl, BucketError
 from stages.files.remote_files import CREDENTIALS, RemoteFiles, bucket_parts
-from stages.files.url_fetcher import FetchedFile, FetchError, FetchLimits
+from stages.files.url_fetcher import FetchedFile, FetchError
 from stages.record.file_kinds import has_picture_extension
 from stages.record.url_names import name_of
 from stages.record.url_records import UrlRecord, is_store
@@ -27,11 +26,10 @@ _AHEAD = 256
 
 
 class ObjectListing:
-    """Lists pictures. limits: of a request to the web."""
+    """Lists pictures."""
 
-    def __init__(self, limits: FetchLimits) -> None:
-        self._limits = limits
-        self._files = RemoteFiles(limits)
+    def __init__(self, files: RemoteFiles) -> None:
+        self._files = files
 
     def records(self, url: str) -> Iterator[UrlRecord]:
         """The pictures below the URL of a bucket or a directory in it, or those on the list at a URL, with the version
@@ -79,21 +77,9 @@ class ObjectListing:
     def _record(self, url: str) -> UrlRecord:
         """A picture on a list. One that is gone, or that its server refuses, has no version: fetch says why."""
         try:
-            found = self._state(url)
+            found = self._files.state(url)
         except FetchError as error:
             if error.temporary:
                 raise StageError(f"{url}: {error.message}; the list is read again later") from error
             found = FetchedFile(b"")
         return UrlRecord(name_of(url), url, found.etag or found.modified, "", found.size)
-
-    def _state(self, url: str) -> FetchedFile:
-        if not is_store(url):
-            return url_fetcher.state(url, self._limits)
-        try:
-            bucket, path = bucket_parts(url)
-            meta = obstore.head(self._files.bucket(bucket), path)
-        except FileNotFoundError:
-            return FetchedFile(b"")
-        except (*FAILURES, BadUrl, BucketError) as error:
-            raise StageError(f"{url}: {first_line(error)}; {CREDENTIALS}") from error
-        return FetchedFile(b"", meta["e_tag"] or "", meta["last_modified"].isoformat(), int(meta["size"]))

@@ -109,7 +109,7 @@ def test_a_place_without_pictures_empties_no_library(bucket: Any, tmp_path: Path
 
 def test_a_server_that_is_down_fails_the_datum(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed(tmp_path / "listing", at(bucket, "/photos"), BUCKETS="1")
-    monkeypatch.setattr(fetch, "_FIRST_WAIT", 0.0)
+    monkeypatch.setattr("stages.files.remote_files._FIRST_WAIT", 0.0)
     monkeypatch.setattr("stages.files.bucket._RETRY", {"max_retries": 0})
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     with pytest.raises(StageError, match=r"photos/\d+\.jpg was not fetched from s3://"):
