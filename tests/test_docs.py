@@ -281,6 +281,8 @@ def _branch(leaf: dict[str, Any]) -> str:
 
 def _input(tree: dict[str, Any]) -> str:
     """A specification's input in the form of docs/pipelines.md."""
+    if "cron" in tree:
+        return f"cron `{tree['cron']['name']}`, overwritten" if tree["cron"].get("overwrite") else "cron"
     if "cross" in tree:
         members = [_input(each) if "pfs" in each else f"({_input(each)})" for each in tree["cross"]]
         return f"cross of {' and '.join(members)}"

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from benchmarks.kit.stl10_pieces import write_stl10
 from benchmarks.races import original
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import Stl10Split
 from pipelines.library.picture_sources import PictureSource
 from stages import preprocess
 from stages.datum.contract import Datum, DatumInput
-from stages.files import pack_tables
+from stages.files import blocks, pack_tables
+from stages.files.blocks import ByteRange
 from stages.files.packs import Pack, read_pack
 
 _SHARE = 0.9  # of the library

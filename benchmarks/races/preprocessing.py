@@ -17,13 +17,13 @@ from benchmarks.kit.report import Line, Result, Row
 from benchmarks.kit.stl10_pieces import write_stl10
 from benchmarks.races import original
 from benchmarks.races.pictures import process, write_block
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange
 from pipelines.library.datasets.samples import crop_box
 from pipelines.library.datasets.stl10 import UNLABELLED
 from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
 from stages.datum.contract import DatumInput
 from stages.decode.stl10 import RECORD, record_name
+from stages.files import blocks
+from stages.files.blocks import ByteRange
 from stages.preprocess import start
 
 

@@ -10,10 +10,11 @@ from PIL import Image
 from benchmarks.kit.stl10_pieces import PhotographPieces
 from benchmarks.whole.library import Library, Puts, Step
 from benchmarks.whole.sheets import Answers
-from pipelines.library import blocks, ingest, picture_sources, queries, snapshots
+from pipelines.library import ingest, picture_sources, queries, snapshots
 from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD
 from stages.decode.stl10_records import pictures as records
+from stages.files import blocks
 
 MOST_ADDED = 1_000
 

@@ -2,7 +2,8 @@
 
 URLs are Pachyderm's (`src/internal/obj/factory.go`), with `file:///dir` as another form of `local:///dir`. Credentials
 come from the server's environment, in the variables of each provider's own tools (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL,
-GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY...); for `minio` also in MINIO_ID and MINIO_SECRET.
+GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY...) or, where these are not set, in those of Pachyderm's
+storage secret (AMAZON_ID, CUSTOM_ENDPOINT, GOOGLE_CRED, MICROSOFT_ID...); for `minio` in MINIO_ID and MINIO_SECRET.
 """
 
 import os
@@ -32,6 +33,11 @@ _SMALL = 8 << 20
 _PART_OF_A_HOST = re.compile(r"[A-Za-z0-9-]*")
 # Callers retry later and can report it; the library's own limit is minutes.
 _RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
+_AMAZON = {"access_key_id": "AMAZON_ID", "secret_access_key": "AMAZON_SECRET", "session_token": "AMAZON_TOKEN"}
+_GOOGLE = {"service_account_key": "GOOGLE_CRED"}
+_MICROSOFT = {"account_name": "MICROSOFT_ID", "account_key": "MICROSOFT_SECRET"}
+"""Pachyderm's variables of credentials."""
+
 _FLAGS = {"disableSSL", "s3ForcePathStyle", "use_path_style"}
 
 
@@ -165,15 +171,30 @@ def _store(place: ObjectUrl, endpoint: str) -> Any:
     """The library's store for a bucket at the endpoint that the URL names, if any; None for this machine's disk."""
     match place.scheme:
         case "s3" | "minio":
-            at = endpoint or os.environ.get("AWS_ENDPOINT_URL", "")
+            at = endpoint or _variable("AWS_ENDPOINT_URL", "CUSTOM_ENDPOINT")
             client: Any = {"allow_http": True} if at.startswith("http://") else {}
             return S3Store(place.bucket, config=_s3_config(place, at), client_options=client, retry_config=_RETRY)
         case "gs":
-            return GCSStore(place.bucket, retry_config=_RETRY)
+            key: Any = {} if "GOOGLE_APPLICATION_CREDENTIALS" in os.environ else _set(_GOOGLE)
+            return GCSStore(place.bucket, config=key, retry_config=_RETRY)
         case "azblob":
-            account: Any = {"account_name": place.account} if place.account else {}
-            return AzureStore(place.bucket, config=account, retry_config=_RETRY)
+            return AzureStore(place.bucket, config=_azure_config(place), retry_config=_RETRY)
     return None
+
+
+def _azure_config(place: ObjectUrl) -> Any:
+    config = {} if "AZURE_STORAGE_ACCOUNT_NAME" in os.environ else _set(_MICROSOFT)
+    return config | ({"account_name": place.account} if place.account else {})
+
+
+def _set(variables: Mapping[str, str]) -> dict[str, str]:
+    """The values of those of these variables that are set."""
+    return {name: value for name, variable in variables.items() if (value := os.environ.get(variable))}
+
+
+def _variable(*names: str) -> str:
+    """The first of these variables that is set, "" for none."""
+    return next((value for name in names if (value := os.environ.get(name))), "")
 
 
 def _s3_config(place: ObjectUrl, endpoint: str) -> Any:
@@ -182,10 +203,12 @@ def _s3_config(place: ObjectUrl, endpoint: str) -> Any:
     if unknown:
         raise PachError(f"{place.url}: unknown parameters {', '.join(sorted(unknown))}; known: endpoint, region")
     config: dict[str, str] = {}
-    own = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    own = _variable("AWS_REGION", "AWS_DEFAULT_REGION", "AMAZON_REGION") or "us-east-1"
     config["region"] = _part_of_a_host(place.url, options.get("region", "")) or own
     if endpoint:
         config["endpoint"] = endpoint
+    if "AWS_ACCESS_KEY_ID" not in os.environ:
+        config |= _set(_AMAZON)
     if place.scheme == "minio" and "MINIO_ID" in os.environ:
         config["access_key_id"] = os.environ["MINIO_ID"]
         config["secret_access_key"] = os.environ.get("MINIO_SECRET", "")

@@ -72,7 +72,7 @@ def _check_number(graph: SpecGraph) -> Iterator[Finding]:
     if len(graph.drafts) > COMMUNITY_PIPELINES:
         why = (
             f"these are {len(graph.drafts)} pipelines: without an enterprise key, Pachyderm allows "
-            f"{COMMUNITY_PIPELINES}, together with other projects'"
+            f"{COMMUNITY_PIPELINES}, together with other projects'; 2.12 and newer any number"
         )
         yield Finding(Flaw.note("pipelines", (), why), "", FlawPlace(None))
 

@@ -27,7 +27,12 @@ MOST_FAILURES = 10
 
 _COUNTS = "a cluster counts datums when their datum set ends. Until then the numbers of a running job stand still"
 
-REJECTING = {"preprocess": "images", "preprocess-queries": "queries"}
+FETCHED = "fetch"
+"""The pipeline that brings pictures of buckets into the library."""
+
+REJECTING = {"preprocess": "images", "preprocess-queries": "queries", FETCHED: "images"}
+"""The repo that a pipeline's rejected files are told of: those of fetch would be pictures of the library."""
+
 _LACKING = {
     "models": "the repo models has no backbone, so no features are computed: `lookalike model push efficientnet-lite0`",
     "images": "the library is empty: `lookalike add PATH…`",
@@ -214,6 +219,7 @@ def notes(connection: Connection, all_empty: bool = True) -> list[str]:
         there = reads.map(lambda repo: connection.retry(Repository(connection, repo).exists, "/"), _LACKING)
         of_backbone = reads.submit(connection.retry, _backbone_notes, connection)
     found = dict(zip(_LACKING, there, strict=True))
+    found["images"] = found["images"] or connection.retry(Repository(connection, FETCHED).exists, "/")
     lacking = [note for repo, note in _LACKING.items() if not found[repo] and (all_empty or repo != "queries")]
     return [*lacking, *of_backbone.result()]
 

@@ -29,6 +29,7 @@ GROUPS = {
         "undo": CommandEntry("library.undo", "Take the last change of the library's pictures back."),
         "compact": CommandEntry("library.compact", "Join small blocks and single files, at a price that is shown."),
         "duplicates": CommandEntry("library.duplicates", "Find exact copies in the library, and near ones on request."),
+        "listing": CommandEntry("library.listing", "Let the pipelines keep the pictures of buckets in the library."),
         "attributes": CommandEntry("library.attributes", "Give pictures attributes from tables of your own."),
         "quality": CommandEntry("library.quality_report", "List blurred, dark, flat and odd pictures, to look at."),
         "show": CommandEntry("library.show", "Show pictures on the terminal, or write them as PNG files."),

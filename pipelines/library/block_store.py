@@ -11,9 +11,9 @@ from pathlib import Path
 from pipelines.client.file_sets import FileSets, ModifyRequests
 from pipelines.client.repository import PutFile, Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange, IngestBlock, RecordBlock
 from pipelines.library.content_cache import ContentCache, default_path
+from stages.files import blocks
+from stages.files.blocks import ByteRange, IngestBlock, RecordBlock
 from stages.record import block_names
 
 _READERS = 8

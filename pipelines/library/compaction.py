@@ -61,7 +61,7 @@ def joined(connection: Connection) -> BlockRewrite:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         head = CommitWriter(connection, REPO).newest()
         library = LibrarySnapshot(connection, head, BlockDownloads(Path(scratch)))
-        live = {block: len(library.names_in(block)) for block in library.blocks}
+        live = {block: len(library.names_in(block)) for block in library.blocks if block not in library.fetched}
         most = [block for block, number in live.items() if 2 * number <= len(library.hashes(block))]
         small = [block for block, number in live.items() if 2 * number <= limit and block not in most]
         single = [entry for entry in library.entries if entry not in library.blocks and entry[-1] != "/"]
@@ -93,6 +93,11 @@ def purged(connection: Connection, words: Sequence[str]) -> BlockRewrite:
 
         gone = select(words, holds, names, "the library or hidden in it")
         blocks = list(dict.fromkeys(block for name in gone for block in library.holders(name)))
+        if kept_elsewhere := [name for name in gone if not library.fetched.keys().isdisjoint(library.holders(name))]:
+            raise LookalikeError(
+                f"{kept_elsewhere[0]} comes from a bucket, whose next listing would bring its bytes back: delete it "
+                "there, or hide it with `lookalike remove` without --purge"
+            )
         live = [library.names_in(block).keys() for block in blocks]
         kept = sum(len(names - set(gone)) for names in live)
         hidden = sum(len(library.hashes(block)) for block in blocks) - sum(map(len, live))

@@ -16,7 +16,7 @@ from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import DeleteFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, library_commit
+from pipelines.library import library_commit
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.folder_sync import FolderDifference
 from pipelines.library.library_commit import LibraryCommit, OtherEdits, PictureChoice, UploadProgress
@@ -24,6 +24,7 @@ from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
+from stages.files import blocks
 from stages.record import url_records
 from stages.record.pfs_names import unescape
 
@@ -32,13 +33,15 @@ from stages.record.pfs_names import unescape
 class IngestResult:
     """The outcome of a write: the true names of the pictures put or removed, its commit, "" if there was nothing to do,
     the reasons for which files could not be read, by path on disk, and, of the pictures to put that the library had
-    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to."""
+    already, whether they were equal. hidden: the number of pictures that went and whose bytes blocks hold on to.
+    in_bucket: that of those among them that a bucket still has."""
 
     names: list[str]
     commit: str
     unreadable: dict[str, str] = field(default_factory=dict)
     held: Mapping[str, bool] = field(default_factory=dict)
     hidden: int = 0
+    in_bucket: int = 0
 
     @property
     def files(self) -> int:
@@ -236,7 +239,7 @@ def _remove(
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
         changing = LibraryCommit(connection, filesets, BlockDownloads(Path(scratch)), choose=choose)
         commit = changing.make(description, head, _stated(beside))
-        return IngestResult(changing.removed, commit, hidden=changing.hidden)
+        return IngestResult(changing.removed, commit, hidden=changing.hidden, in_bucket=changing.in_bucket)
 
 
 def _stated(beside: OtherEdits) -> OtherEdits:

@@ -18,11 +18,11 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import CopyFile, DeleteFile, EditUpload, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
 from pipelines.library.block_store import BlockDownloads, BlockUploads
-from pipelines.library.blocks import ByteRange, IngestBlock, RecordBlock
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
+from stages.files import blocks
+from stages.files.blocks import ByteRange, IngestBlock, RecordBlock
 from stages.record import masks, url_records
 from stages.record.block_names import BlockMember
 from stages.record.url_records import UrlRecord
@@ -66,8 +66,8 @@ class LibraryCommit:
     blocks. copies: of pictures of the library equal to some to put, by name; used where these become files. repack: the
     blocks whose pictures go into new ones, without those that are hidden or removed.
 
-    Of the last content, `removed` are the names of the pictures that it removes, and `hidden` is the number of
-    those that blocks hold on to.
+    Of the last content, `removed` are the names of the pictures that it removes, `hidden` is the number of those that
+    blocks hold on to, and `in_bucket` that of those that a bucket still has.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class LibraryCommit:
     ) -> None:
         self.removed: list[str] = []
         self.hidden = 0
+        self.in_bucket = 0
         self.unreadable: dict[str, str] = {}
         """The reasons for which files could not be read, by path on disk."""
         self._connection = connection
@@ -142,13 +143,18 @@ class LibraryCommit:
             path, reason = next(iter(self.unreadable.items()))
             raise LookalikeError(f"cannot read {path}: {reason}: nothing was put")
         hidden = _masks_after(library, changes)
-        empty = [block for block, names in hidden.items() if names >= library.hashes(block).keys()]
+        empty = [
+            block
+            for block, names in hidden.items()
+            if block not in library.fetched and names >= library.hashes(block).keys()
+        ]
         removals = self._removals(library, changes, [block for block in empty if block not in packed])
         parts = [*self._files, *packed.values()]
         if removals or not parts:
             parts.append(self._filesets.make(self._repo.requests(removals)))
         kept = hidden | dict.fromkeys(empty, frozenset[str]())
         self.hidden = len({name for block, names in kept.items() for name in names - library.hidden(block)})
+        self.in_bucket = sum(not library.fetched.keys().isdisjoint(library.holders(name)) for name in self.removed)
         edits = _mask_edits(library, kept)
         return {REPO: self._filesets.compose(parts), **self._masks(edits, parents)}
 

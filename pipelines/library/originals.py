@@ -14,12 +14,13 @@ from urllib.parse import quote
 from PIL import Image
 
 from pipelines.client.server.connection import Connection
-from pipelines.library import archive_members, blocks, result_folders, result_sheets
+from pipelines.library import archive_members, result_folders, result_sheets
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.result_sheets import ResultSheet
 from pipelines.library.snapshots import LibrarySnapshot, OriginalError
 from stages.decode import stl10, stl10_records
+from stages.files import blocks
 from stages.record.pfs_names import escape_path
 
 DIRECTORY = "originals"

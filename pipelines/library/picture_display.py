@@ -13,7 +13,6 @@ from rich.style import Style
 from rich.text import Text
 
 from pipelines.client.commit_writer import CommitWriter
-from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import snapshots
@@ -72,11 +71,11 @@ def from_disk(image: str) -> Image.Image | None:
 def from_library(connection: Connection, name: str) -> Image.Image:
     """A picture in the library by its true name, as shown on result sheets. Raises LookalikeError if it is missing."""
     commit = CommitWriter(connection, snapshots.REPO).newest()
-    repo = Repository(connection, snapshots.REPO, commit)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, DecoderProcesses(1) as decoders:
         library = LibrarySnapshot(connection, commit, BlockDownloads(Path(scratch)))
-        for path, _ in picture_containers.possible(name, partial(_home, library)) if commit else ():
-            if not repo.is_file(path):
+        for path, _ in picture_containers.possible(name, partial(_home, library)):
+            repo = library.repository(path)
+            if not (commit or path.strip("/") in library.fetched) or not repo.is_file(path):
                 continue
             file = Path(scratch) / "datum"
             with file.open("wb") as target:

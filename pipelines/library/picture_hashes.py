@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange
 from pipelines.library.content_cache import ContentCache
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import LibrarySnapshot
+from stages.files import blocks
+from stages.files.blocks import ByteRange
 
 HashProgress = Callable[[int], None]
 
@@ -54,7 +54,7 @@ class PictureHashes:
         """All pictures below a folder of the library, by true name. Reads the blocks and files that this
         machine has not read before; `report` hears of every block."""
         found: dict[str, LibraryPicture] = {}
-        for block in library.blocks:
+        for block in library.blocks.keys() - library.fetched:  # which no folder mirrors
             held = library.names_in(block)
             found |= {name: LibraryPicture(sha256) for name, sha256 in held.items() if name.startswith(f"{folder}/")}
             report(1)

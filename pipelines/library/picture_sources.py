@@ -12,10 +12,10 @@ from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
 from pipelines.library import idx_files, result_folders
-from pipelines.library.blocks import ByteRange
 from pipelines.library.idx_files import IdxPictures
 from stages.datum.text_format import counted, first_of
 from stages.decode.stl10 import holds_pictures, is_named_so, is_record_name
+from stages.files.blocks import ByteRange
 from stages.record.file_kinds import HEAD, FileKind, has_picture_extension, is_not_a_picture, kind_of, why_unreadable
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.pfs_names import is_system_file

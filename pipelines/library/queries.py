@@ -7,9 +7,10 @@ from pathlib import Path
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, picture_sources
+from pipelines.library import picture_sources
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
+from stages.files import blocks
 from stages.record.file_kinds import HEAD, why_unreadable
 from stages.record.pfs_names import NAMES_FILE, QUESTION_FILE, escape_component, escape_path, unescape
 

@@ -15,7 +15,7 @@ from pipelines.client.file_sets import FileSets
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import archive_members, blocks, library_commit, queries
+from pipelines.library import archive_members, library_commit, queries
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.library_commit import LibraryCommit
 from pipelines.library.picture_hashes import digest
@@ -23,6 +23,7 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from stages.datum.text_format import counted, first_of
+from stages.files import blocks
 from stages.record.pfs_names import unescape
 
 RestoreProgress = Callable[[int], None]

@@ -19,17 +19,19 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks
 from pipelines.library.block_store import BlockDownloads
-from pipelines.library.blocks import ByteRange
 from stages.datum.contract import StageError
-from stages.files import remote_files
+from stages.files import blocks, remote_files
+from stages.files.blocks import ByteRange
 from stages.record import block_names, masks, picture_containers, url_records
 from stages.record.file_kinds import HEAD
 from stages.record.pfs_names import is_block, unescape
 from stages.record.url_records import OtherBytesError, UrlRecord
 
 REPO = "images"
+
+FETCHED = "fetch"
+"""The pipeline whose blocks are pictures of the library, too: those of buckets, as the last listing had them."""
 
 _MOST_ASKED = 100
 """Files that are asked for one by one: for more, all are listed."""
@@ -41,7 +43,8 @@ class OriginalError(LookalikeError):
 
 class LibrarySnapshot:
     """`images` at a commit; empty for the id "". hiding: the commit of `masks` that belongs to it, by default the one
-    that it was made or computed with."""
+    that it was made or computed with. With the blocks of `fetch`, if that pipeline is deployed: the newest ones with
+    the newest commit, those of then with an older one."""
 
     def __init__(
         self, connection: Connection, commit: str, downloads: BlockDownloads, hiding: str | None = None
@@ -50,10 +53,13 @@ class LibrarySnapshot:
         self._commit = commit
         self._downloads = downloads
         self._found: dict[str, StoredFile | None] = {}
+        fetched = fetch_commit(connection, commit)
+        self._fetched_repo = Repository(connection, FETCHED, fetched)
+        self.fetched = _blocks(self._fetched_repo) if fetched else {}
+        """The hashes of the blocks of `fetch`, which nobody else writes, by PFS name."""
+        self.blocks = (_blocks(self._repo) if commit else {}) | self.fetched
+        """The hashes of all blocks by PFS name."""
         self._fetch: Callable[[UrlRecord], bytes] | None = None
-        found = self._repo.glob("/%block-*") if commit else ()
-        self.blocks = {each.name: bytes.fromhex(each.hash) for each in found if is_block(each.path)}
-        """The hashes of blocks by PFS name."""
         self.masks = read_masks(connection, mask_commit(connection, commit) if hiding is None else hiding)
         """The true names that are hidden, by the path of the mask."""
 
@@ -63,13 +69,17 @@ class LibrarySnapshot:
         files of their own has as many."""
         return self._repo.entries() if self._commit else {}
 
+    def repository(self, path: str) -> Repository:
+        """The repo that a file or a block is in."""
+        return self._fetched_repo if path.strip("/") in self.fetched else self._repo
+
     def hidden(self, block: str) -> frozenset[str]:
         """The true names of the pictures of a block that are not in the library any more."""
         return self.masks.get(masks.path(block), frozenset())
 
     def hashes(self, block: str) -> dict[str, str]:
         """The SHA-256 of the pictures of a block by true name, of hidden ones, too."""
-        return self._downloads.hashes(self._repo, {block: self.blocks[block]})[block]
+        return self._downloads.hashes(self.repository(block), {block: self.blocks[block]})[block]
 
     def names_in(self, block: str) -> dict[str, str]:
         """The same of the pictures that are in the library."""
@@ -79,7 +89,7 @@ class LibrarySnapshot:
     def pictures(self, block: str) -> dict[str, ByteRange]:
         """The bytes of the pictures of a block that are in the library, which is downloaded."""
         hidden = self.hidden(block)
-        found = self._downloads.pictures(self._repo, block, self.blocks[block])
+        found = self._downloads.pictures(self.repository(block), block, self.blocks[block])
         return {name: span for name, span in found.items() if name not in hidden}
 
     def records(self, block: str) -> dict[str, UrlRecord]:
@@ -181,9 +191,13 @@ class LibrarySnapshot:
         """The other blocks by the true names of their pictures."""
         wanted = {block: content for block, content in self.blocks.items() if block not in self._earlier}
         found: dict[str, list[str]] = {}
-        for block, hashes in self._downloads.hashes(self._repo, wanted).items():
-            for name in hashes:
-                found.setdefault(name, []).append(block)
+        for repo, some in (
+            (self._repo, wanted.keys() - self.fetched),
+            (self._fetched_repo, wanted.keys() & self.fetched),
+        ):
+            for block, hashes in self._downloads.hashes(repo, {each: wanted[each] for each in sorted(some)}).items():
+                for name in hashes:
+                    found.setdefault(name, []).append(block)
         return found
 
     def has_directory(self, path: str) -> bool:
@@ -204,14 +218,26 @@ class LibrarySnapshot:
         return f"{top}/" in self.entries and self._repo.is_file(path) if below else top in self.entries
 
 
-def mask_commit(connection: Connection, commit: str) -> str:
-    """The commit of `masks` that belongs to a commit of `images`, "" for none: of the same commit set, or the one that
-    pipelines computed that with; else the newest one at that time."""
-    made = inspect_commit(connection, masks.REPO, commit) if commit else None
+def _blocks(repo: Repository) -> dict[str, bytes]:
+    return {each.name: bytes.fromhex(each.hash) for each in repo.glob("/%block-*") if is_block(each.path)}
+
+
+def fetch_commit(connection: Connection, commit: str) -> str:
+    """The commit of `fetch` that belongs to a commit of `images`, "" for none: the newest good one to the newest."""
+    newest = Repository(connection, FETCHED).good()
+    if newest is None or not commit or commit == CommitWriter(connection, REPO).newest():
+        return "" if newest is None else newest.at
+    return mask_commit(connection, commit, FETCHED)
+
+
+def mask_commit(connection: Connection, commit: str, repo: str = masks.REPO) -> str:
+    """The commit of `masks`, or of another repo, that belongs to a commit of `images`, "" for none: of the same commit
+    set, or the one that pipelines computed that with; else the newest one at that time."""
+    made = inspect_commit(connection, repo, commit) if commit else None
     if made is not None:
         return str(made.commit.id)
     library = inspect_commit(connection, REPO, commit) if commit else None
-    records = CommitHistory(connection).records(masks.REPO) if library is not None else ()
+    records = CommitHistory(connection).records(repo) if library is not None else ()
     began = None if library is None else library.started.ToDatetime(tzinfo=UTC)
     return next((each.id for each in records if began is not None and each.started <= began), "")
 

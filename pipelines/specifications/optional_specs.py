@@ -8,7 +8,7 @@ from pathlib import Path
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec
 
-DIRECTORIES = ("annotations", "duplicates", "evaluate", "serve", "classify")
+DIRECTORIES = ("listing", "annotations", "duplicates", "evaluate", "serve", "classify")
 """The sub-directories of a directory of specifications that hold opt-in ones."""
 
 GROUPS = (*DIRECTORIES, "classify-serve")

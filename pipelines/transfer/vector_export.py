@@ -65,13 +65,18 @@ class VectorExport:
         pictures."""
         return {"commit": self.index.at, **self.facts.as_data()}
 
-    def vectors(self) -> Iterator[tuple[str, int, Vectors]]:
-        """Some of the vectors after others, float32 (m, d), with the segment and its row of the first one."""
+    def whole(self) -> Iterator[tuple[str, Vectors]]:
+        """The vectors of one segment after the other, float32 (m, d), mapped from files that are deleted."""
         for name, images in self.segments.items():
             with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
                 self.index.extract(f"/{name}/{vector_files.DIRECTORY}/", Path(scratch))
                 together = images.vectors.together(Path(scratch), self.facts.origin.dimension, _INDEX)
-            for start in range(0, len(images), _BATCH):
+            yield name, together
+
+    def vectors(self) -> Iterator[tuple[str, int, Vectors]]:
+        """Some of the vectors after others, float32 (m, d), with the segment and its row of the first one."""
+        for name, together in self.whole():
+            for start in range(0, len(together), _BATCH):
                 yield name, start, together[start : start + _BATCH]
 
 

@@ -56,6 +56,29 @@ class RemoteFiles:
             return self._of_bucket(url, etag)
         return url_fetcher.fetch_newer(url, self._limits, etag, modified)
 
+    def get_patiently(self, url: str) -> FetchedFile:
+        """The same file in any version, asked for again after a moment if its server is busy. Raises FetchError."""
+        for again in range(_TRIES - 1, -1, -1):
+            try:
+                found = self.get(url)
+                break
+            except FetchError as error:
+                if not error.temporary or not again:
+                    raise
+                pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - again) if error.wait is None else error.wait
+                time.sleep(min(pause, _LONGEST_WAIT))
+        assert found is not None
+        return found
+
+    def state(self, url: str) -> FetchedFile:
+        """What its server says of the file at a URL, without its content. Raises FetchError."""
+        if not is_store(url):
+            return url_fetcher.state(url, self._limits)
+        with _refusing():
+            bucket, path = bucket_parts(url)
+            meta = obstore.head(self.bucket(bucket), path)
+            return FetchedFile(b"", meta["e_tag"] or "", meta["last_modified"].isoformat(), int(meta["size"]))
+
     def copy(self, url: str, to: BinaryIO) -> None:
         """Copies the file at a URL into an open one, however large it is. Raises FetchError."""
         if not is_store(url):
@@ -105,27 +128,26 @@ def original(files: RemoteFiles, record: UrlRecord) -> bytes:
     """The picture of a record, which is asked for again after a moment if its server is busy. Raises
     stages.record.url_records.OtherBytesError for any other file, and StageError, which names the URL, if there is none:
     it may be there later."""
-    for again in range(_TRIES - 1, -1, -1):
-        try:
-            found = files.get(record.url)
-            break
-        except FetchError as error:
-            if error.code == TOO_LARGE:
-                url_records.verify(record, b"")
-            if not error.temporary or not again:
-                raise StageError(f"{record.path} cannot be fetched from {record.url} now: {error.message}") from error
-            pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - again) if error.wait is None else error.wait
-            time.sleep(min(pause, _LONGEST_WAIT))
-    assert found is not None
+    try:
+        found = files.get_patiently(record.url)
+    except FetchError as error:
+        if error.code == TOO_LARGE:
+            url_records.verify(record, b"")
+        raise StageError(f"{record.path} cannot be fetched from {record.url} now: {error.message}") from error
     url_records.verify(record, found.content)
     return found.content
 
 
-def originals(environment: Mapping[str, str]) -> Callable[[UrlRecord], bytes]:
-    """Gives the pictures of records as `original` does, from public addresses and from the networks that the
-    environment names. Raises StageError for a variable that is not a list of networks."""
+def remote_files(environment: Mapping[str, str]) -> RemoteFiles:
+    """Fetches from public addresses, and from the networks that the environment names. Raises StageError for a variable
+    that is not a list of networks."""
     allowed = networks(environment.get(NETWORKS, ""))
-    return partial(original, RemoteFiles(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=allowed)))
+    return RemoteFiles(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=allowed))
+
+
+def originals(environment: Mapping[str, str]) -> Callable[[UrlRecord], bytes]:
+    """Gives the pictures of records as `original` does, see `remote_files`."""
+    return partial(original, remote_files(environment))
 
 
 def bucket_parts(url: str) -> tuple[str, str]:

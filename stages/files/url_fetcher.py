@@ -28,6 +28,8 @@ HostResolver = Callable[[str, int], Sequence[str]]
 _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
 _BUSY = (408, 425, 429)
+_NO_HEAD = (400, 405, 501)
+"""What servers say that answer only with content."""
 _NOT_FETCHED = "url-not-fetched"
 TOO_LARGE = "too-large"
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
@@ -56,11 +58,13 @@ class FetchError(Exception):
 
 @dataclass(frozen=True)
 class FetchedFile:
-    """A file, and what its server said of the version: "" for nothing."""
+    """A file, and what its server said of the version: "" for nothing. size: of a file that was not fetched, in bytes,
+    -1 if that is not known."""
 
     content: bytes
     etag: str = ""
     modified: str = ""
+    size: int = -1
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,28 @@ def fetch_newer(
     """The file at a URL of http or https; None if its server says that it is still the one that had this `etag` and
     date. to: an open file that its content goes to instead. Raises FetchError, with the reason."""
     known = {"If-None-Match": etag, "If-Modified-Since": modified}
-    conditions = {name: each for name, each in known.items() if each}
+    return _followed(url, limits, {name: each for name, each in known.items() if each}, resolve, to)
+
+
+def state(url: str, limits: FetchLimits, resolve: HostResolver = resolve) -> FetchedFile:
+    """What a server says of the file at a URL of http or https, without its content; nothing if it says so only with
+    that. Raises FetchError, with the reason."""
+    found = _followed(url, limits, {}, resolve, None, "HEAD")
+    assert found is not None
+    return found
+
+
+def _followed(
+    url: str,
+    limits: FetchLimits,
+    conditions: Mapping[str, str],
+    resolve: HostResolver,
+    to: BinaryIO | None,
+    method: str = "GET",
+) -> FetchedFile | None:
     until = time.monotonic() + limits.seconds
     for _ in range(limits.redirects + 1):
-        found = _get(url, limits, conditions, resolve, until, to)
+        found = _ask(url, limits, conditions, resolve, until, to, method)
         if not isinstance(found, str):
             return found
         url = urljoin(url, found)
@@ -136,25 +158,28 @@ def public(address: str, allowed: Sequence[Network] = ()) -> bool:
     return found.is_global and given_out
 
 
-def _get(
+def _ask(
     url: str,
     limits: FetchLimits,
     conditions: Mapping[str, str],
     resolve: HostResolver,
     until: float,
     to: BinaryIO | None,
+    method: str,
 ) -> FetchedFile | str | None:
     """The file at a URL, where it has moved, or None if it has not changed."""
     parts = _parts(url)
     connection, raw = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
-        connection.request("GET", path, headers={"Accept": "image/*", "User-Agent": "lookalike", **conditions})
+        connection.request(method, path, headers={"Accept": "image/*", "User-Agent": "lookalike", **conditions})
         response = connection.getresponse()
         if response.status in _MOVED and response.headers["Location"]:
             return str(response.headers["Location"])
         if response.status == 304 and conditions:
             return None
+        if method == "HEAD" and response.status in _NO_HEAD:
+            return FetchedFile(b"")
         if response.status != 200:
             wait = response.headers["Retry-After"] or ""
             raise FetchError(
@@ -164,8 +189,11 @@ def _get(
                 temporary=response.status in _BUSY or response.status >= 500,
                 wait=float(wait) if wait.isascii() and wait.isdigit() else None,
             )
-        content = _content(response, limits, to)
-        return FetchedFile(content, response.headers["ETag"] or "", response.headers["Last-Modified"] or "")
+        etag, modified = (response.headers[name] or "" for name in ("ETag", "Last-Modified"))
+        if method == "HEAD":
+            size = response.headers["Content-Length"] or ""
+            return FetchedFile(b"", etag, modified, int(size) if size.isascii() and size.isdigit() else -1)
+        return FetchedFile(_content(response, limits, to), etag, modified)
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, http.client.HTTPException, ValueError) as error:

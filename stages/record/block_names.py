@@ -43,6 +43,11 @@ def listed_name(listed: bytes, suffix: str = ".tar") -> str:
     return block_name(f"{int(digits, 16) | 1:016x}", suffix)
 
 
+def stable_name(text: str) -> str:
+    """The PFS name of a block that keeps its name when its pictures change: by a text that tells it from others."""
+    return listed_name(text.encode("utf-8"))
+
+
 def read_list(read: Callable[[int], bytes]) -> list[BlockMember] | None:
     """The list at the beginning of a block; None if there is none, as in a block of an earlier version. read: gives the
     first bytes of the block, so many."""

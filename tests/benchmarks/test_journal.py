@@ -18,8 +18,8 @@ from benchmarks.whole.library import Step
 from benchmarks.whole.runs import Kept, Size, Whole
 from benchmarks.whole.storage import Needed
 from benchmarks.whole.supply import MOST_QUERIES, supply
-from pipelines.library import blocks
 from stages.decode.stl10 import RECORD
+from stages.files import blocks
 
 SETTINGS = {"pictures": 60}
 

@@ -50,7 +50,9 @@ def test_the_specifications_name_the_images() -> None:
             "stages.annotations",
             "stages.duplicates",
             "stages.evaluate",
+            "stages.fetch",
             "stages.labelled",
+            "stages.listing",
             "stages.neighbours",
             "stages.partition",
             "stages.preprocess",
@@ -109,6 +111,7 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(each.read_bytes())
     late = "stages.files.question, stages.filters.entry_question, stages.filters.where_clause"  # for entries with one
+    late += ", stages.files.remote_files"  # for records
     names = "(m for m in sys.modules if m.startswith('stages'))"
     seen = f"import sys, stages.preprocess, stages.render, {late}; print(*{names})"
     command = [sys.executable, "-c", seen]

@@ -10,8 +10,8 @@ import pytest
 
 from pipelines.client.repository import PutFile
 from pipelines.library import ingest
-from pipelines.library.blocks import RecordBlock
 from stages.datum.file_cache import FileCache
+from stages.files.blocks import RecordBlock
 from stages.record.sources import Source
 from stages.record.url_records import UrlRecord
 from stages.serving.follow.original_files import OriginalFiles, SourceGoneError

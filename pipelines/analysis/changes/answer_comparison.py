@@ -2,6 +2,7 @@
 everything that changed in between."""
 
 from dataclasses import dataclass
+from functools import reduce
 
 from pipelines.analysis import query_answers
 from pipelines.analysis.changes import difference_reasons
@@ -15,6 +16,7 @@ from pipelines.client import backbones
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.server.connection import Connection
 from pipelines.library.content_cache import ContentCache
+from pipelines.library.snapshots import FETCHED, REPO
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,14 @@ def _matched(connection: Connection, old: LibraryState, new: LibraryState) -> Qu
 def _pictures(
     connection: Connection, old: LibraryState, new: LibraryState, kept: ContentCache
 ) -> PictureChanges | None:
-    repo, pipeline = "images", PREPROCESS["images"]
-    if repo not in new.commits or pipeline not in new.commits:
+    pipeline = PREPROCESS[REPO]
+    if REPO not in new.commits or pipeline not in new.commits:
         return None
     computed = new.commits[pipeline], old.commits.get(pipeline, "")
-    if new.commits[repo] == old.commits.get(repo):
-        return PictureChanges()
-    return CommitPictures(connection, kept).between(repo, new.commits[repo], old.commits.get(repo, ""), computed)
+    contents = CommitPictures(connection, kept)
+    found = [
+        contents.between(repo, new.commits[repo], old.commits.get(repo, ""), computed)
+        for repo in (REPO, FETCHED)
+        if repo in new.commits and new.commits[repo] != old.commits.get(repo)
+    ]
+    return reduce(PictureChanges.joined, found, PictureChanges())

@@ -17,11 +17,11 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.library import snapshots
 from pipelines.library.content_cache import ContentCache
-from pipelines.library.snapshots import REPO
+from pipelines.library.snapshots import FETCHED, REPO
 from stages.files import pack_tables, path_globs
 from stages.record import masks, part_names
 
-PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
+PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries", FETCHED: "preprocess"}
 """The pipeline that reads the pictures of a repo."""
 
 _KEY = b"pack:"
@@ -41,10 +41,19 @@ class PictureChanges:
     def __bool__(self) -> bool:
         return bool(self.added or self.changed or self.removed or self.rejected)
 
+    def joined(self, other: "PictureChanges") -> "PictureChanges":
+        """These and others."""
+        return PictureChanges(*(tuple(sorted({*a, *b})) for a, b in zip(_lists(self), _lists(other), strict=True)))
+
     def only(self, name: str) -> "PictureChanges":
         """The same with nothing but the picture of that name, and those below a folder of that name."""
-        lists = (self.added, self.changed, self.removed, self.rejected)
-        return PictureChanges(*(tuple(e for e in each if e == name or e.startswith(f"{name}/")) for each in lists))
+        return PictureChanges(
+            *(tuple(e for e in each if e == name or e.startswith(f"{name}/")) for each in _lists(self))
+        )
+
+
+def _lists(changes: PictureChanges) -> tuple[tuple[str, ...], ...]:
+    return changes.added, changes.changed, changes.removed, changes.rejected
 
 
 class CommitPictures:
@@ -105,7 +114,7 @@ class CommitPictures:
 
     def _hidden(self, repo: str, computed: str) -> Mapping[str, frozenset[str]]:
         """The true names that files of `images` hide at a commit of preprocess, by their marks."""
-        if repo != REPO or not computed:
+        if repo not in (REPO, FETCHED) or not computed:
             return {}
         commit = snapshots.mask_commit(self._connection, computed)
         if commit not in self._masks:

@@ -7,7 +7,7 @@ import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2
@@ -21,14 +21,19 @@ from pipelines.client.commit_history import CommitHistory, CommitRecord
 from pipelines.client.commit_sets import first_id, origins
 from pipelines.client.server.connection import Connection
 from pipelines.library.content_cache import ContentCache
+from pipelines.library.snapshots import FETCHED
 from pipelines.specifications.pipeline_specs import SOURCES
 from stages.record import masks
 
 DEPLOYMENT = "pipelines"
 """Stands for the repo of a change that is a deployment."""
 
-CHANGING = tuple(each for each in SOURCES if each != masks.REPO)
-"""The repos whose commits are changes: those of `masks` belong to commits of `images`."""
+CHANGING = (*(each for each in SOURCES if each != masks.REPO), FETCHED)
+"""The repos whose commits are changes: those of `masks` belong to commits of `images`, and of those of `fetch` the ones
+in which a picture differs."""
+
+_MOST_TICKS = 1000
+"""Commits of `fetch` that are looked at: each tick of a clock makes one, and few change anything."""
 
 _WAS = "(was "
 """Begins the part of an imported commit's description that `origins` reads."""
@@ -112,7 +117,7 @@ class LibraryHistory:
                 self._deployment(each) if isinstance(each, _Group) else self._commit(*each, concerns)
                 for each in together
             ]
-            lead, *others = sorted(changes, key=lambda each: [*SOURCES, DEPLOYMENT].index(each.repo))
+            lead, *others = sorted(changes, key=lambda each: [*SOURCES, FETCHED, DEPLOYMENT].index(each.repo))
             ids = dict.fromkeys(id for each in (lead, *others) for id in each.ids)
             yield replace(lead, ids=tuple(ids), beside=tuple(others))
 
@@ -133,6 +138,9 @@ class LibraryHistory:
     def _grouped(self, repos: Sequence[str]) -> Iterator["tuple[CommitRecord, CommitRecord | None] | _Group"]:
         """Every change before it is examined: a commit with the one before it, or a deployment."""
         streams: list[Iterator[Any]] = [_with_parents(self._history.records(repo)) for repo in SOURCES if repo in repos]
+        if FETCHED in repos:
+            ticks = islice(_with_parents(self._history.records(FETCHED)), _MOST_TICKS)
+            streams.append(each for each in ticks if each[0].good and self._history.pairs(FETCHED, each[0].id))
         if DEPLOYMENT in repos:
             streams.append(iter(self._versions.newest_first()))
         group: _Group | None = None

@@ -14,13 +14,14 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.result_sheets import REPO
+from pipelines.library.snapshots import FETCHED
 from stages.datum.contract import StageError
 from stages.files import thumbnail_files
 from stages.files.tables.parquet import damage_refused, read_columns
 from stages.files.thumbnail_files import SUFFIX
 from stages.record import entry_paths
 
-_READ = ("images", "queries", "models", "preprocess", "preprocess-queries", "features-queries", "search")
+_READ = ("images", FETCHED, "queries", "models", "preprocess", "preprocess-queries", "features-queries", "search")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, idx_files, picture_hashes
+from pipelines.library import idx_files, picture_hashes
 from pipelines.library.picture_sources import PictureSource, PictureSources, folder_name
 from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
 from stages.decode.archives.archive_reader import members
+from stages.files import blocks
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.file_limits import LIMITS
 from stages.record.label_files import LabelRow, LineProblem, can_be_written, format_csv, read

@@ -7,6 +7,7 @@ pipelines of the same image, which the server knows, everything that is not as t
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pipelines.analysis.measurement import inherited_settings
@@ -65,32 +66,30 @@ def deploy(
     connection: Connection,
     group: str,
     report: Callable[[DeploymentResult], None] = lambda _: None,
-    patch: SpecPatch | None = None,
+    patches: Mapping[str, SpecPatch] = MappingProxyType({}),
     again: bool = False,
 ) -> Sequence[str]:
     """Creates the pipelines that a group needs and that are missing, and the repos that they read; returns the ids of
     the commits whose jobs compute their first output. Those that read one of these where it is deployed, as its overlay
     says, read it from now on.
 
-    patch: changes the group's own specifications, and with it those that are there are updated. again: these are
-    started again, even if nothing else has changed.
+    patches: change specifications of the group, by name, which are then updated where they are there. again: these
+    are started again, even if nothing else has changed.
 
     Raises LookalikeError, and creates nothing, if the pipelines that they read are missing or of another version, or
     if a check or the server's cluster stands in the way.
     """
     there = ProjectJobs(connection).pipelines()
     needed = optional_specs.required_specs(specs_directory.current(), group)
-    own_ones = {spec.name for spec in needed if optional_specs.group(spec.path) == group}
-    changed = own_ones if patch is not None else set()
-    missing = [spec for spec in needed if spec.name in changed or spec.name not in there]
+    missing = [spec for spec in needed if spec.name in patches or spec.name not in there]
     if not missing:
         return []
     _must_read(missing, there)
     base = _usual()
     found = [inherited_settings.as_deployed(drafts.read(spec.path), base, there) for spec in missing]
-    found = [draft.patched(patch) if patch is not None and draft.name in own_ones else draft for draft in found]
+    found = [draft.patched(patches[draft.name]) if draft.name in patches else draft for draft in found]
     _check(connection, found)
-    names = [spec.name for spec in missing if again and spec.name in own_ones]
+    names = [spec.name for spec in missing if again and spec.name in patches]
     done = deployment.deploy(connection, [draft.spec() for draft in found], report, names)
     extended = _with_inputs(connection, overlays.implied({spec.name for spec in missing}), base, there)
     for each in extended:

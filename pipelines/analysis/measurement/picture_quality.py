@@ -4,11 +4,8 @@ Knows no terminal.
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +15,10 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
-from stages.datum.contract import DatumInput, StageError
-from stages.files import segment_files, thumbnail_files, vector_files
-from stages.files.tables.index_table import TABLE, IndexTable
+from pipelines.transfer import vector_export
+from pipelines.transfer.vector_export import VectorExport
+from stages.files import thumbnail_files
+from stages.files.tables.index_table import IndexTable
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
@@ -29,8 +27,6 @@ from stages.quality.odd_pictures import nearest_distances
 from stages.quality.picture_flaws import FAR, OUTLIER, PictureFlaw, PictureMeasures, find_flaws
 from stages.report.page_links import FIRST
 from stages.report.quality_page import LINES, MOST_TILES, page
-
-INDEX = "index"
 
 _MOST = 200_000
 """Pictures whose distances are computed here: 1 GB of vectors."""
@@ -56,49 +52,24 @@ def report(connection: Connection, to: Path) -> QualityReport:
     sheet."""
     if (to / result_sheets.ANSWERS).exists():
         raise LookalikeError(f"{to} is the result sheet of a query: name another directory with --output")
-    index = connection.retry(lambda: Repository(connection, INDEX).good())
-    if index is None:
-        raise LookalikeError("the library has no index yet: add pictures with `lookalike add`, see `lookalike status`")
-    segments = connection.retry(lambda: _segments(index))
-    usual, nearest = connection.retry(lambda: _nearest(index, segments))
-    lists = list(_lists(segments, usual, nearest, index))
-    found = QualityReport(to, index.at, sum(map(len, segments.values())), lists)
+    read = vector_export.plan(connection)
+    usual, nearest = connection.retry(lambda: _nearest(read))
+    lists = list(_lists(read.segments, usual, nearest, read.index))
+    found = QualityReport(to, read.index.at, read.facts.count, lists)
     to.mkdir(parents=True, exist_ok=True)
-    (to / FIRST).write_text(page(found.lists, found.pictures, index.at[:12]), encoding="utf-8")
+    (to / FIRST).write_text(page(found.lists, found.pictures, found.commit[:12]), encoding="utf-8")
     (to / LINES).write_text("".join(map(_line, _listed(found.lists))), encoding="ascii")
     return found
 
 
-def _segments(index: Repository) -> dict[str, IndexTable]:
-    """The tables of the index by segment, in order."""
-    found: dict[str, IndexTable] = {}
-    for path, content in sorted(index.read_all(f"/*/{TABLE}")):
-        try:
-            found[path.split("/")[1]] = IndexTable.read(BytesIO(content))
-        except StageError as error:
-            raise LookalikeError(
-                "another version of lookalike made the index: run `lookalike upgrade`, and wait for its jobs with "
-                "`lookalike watch --until-idle`"
-            ) from error
-    return found
-
-
-def _nearest(index: Repository, segments: Mapping[str, IndexTable]) -> tuple[float, NDArray[np.float64] | None]:
+def _nearest(read: VectorExport) -> tuple[float, NDArray[np.float64] | None]:
     """The usual distance to the nearest other picture, and of each picture of the index its distance, as
     `nearest_distances` gives them; None in a library that is too large."""
-    if sum(map(len, segments.values())) > _MOST:
+    if read.facts.count > _MOST:
         return 0.0, None
-    metrics = [str(json.loads(content)["metric"]) for _, content in index.read_all("/*/index.json")]
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        points = []
-        for name, images in segments.items():
-            at = Path(scratch, name)
-            index.extract(f"/{name}/{vector_files.DIRECTORY}/", at / vector_files.DIRECTORY)
-            given = DatumInput(INDEX, at, name, index.at)
-            vectors = segment_files.read_points(given, images.vectors, images.origin.dimension)
-            points.append(VectorSet(vectors, metrics[0], images.ids))
-            shutil.rmtree(at)
-        return nearest_distances(points, FAR, lambda each: open_searcher(each, SearchSettings(1, metrics[0]), {}))
+    metric = read.facts.metric
+    points = [VectorSet(vectors, metric, read.segments[name].ids) for name, vectors in read.whole()]
+    return nearest_distances(points, FAR, lambda each: open_searcher(each, SearchSettings(1, metric), {}))
 
 
 def _lists(

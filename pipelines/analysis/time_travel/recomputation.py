@@ -21,6 +21,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.cluster import graph_text
 from pipelines.errors import LookalikeError
+from pipelines.library.snapshots import FETCHED
 from stages.datum.file_cache import FileCache
 from stages.datum.text_format import counted
 from stages.files import thumbnail_files, vector_files
@@ -69,6 +70,11 @@ class RecomputedLibrary:
         size = sum(each.size for each in entries)
         if not entries:
             raise self.past.empty()
+        if pipelines[0] == "preprocess" and past_library.source(self.connection, FETCHED, self.past.id) is not None:
+            raise LookalikeError(
+                f"the library of commit {self.past.id[:12]} has pictures of a bucket, which are not prepared again by "
+                "the code of today: ask a commit since the last `lookalike upgrade`"
+            )
         pictures = sum(self._counts())
         needed = int(max(pictures * image_size * image_size * 3 * _ROOM, size))
         if needed > self.store.free:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from pipelines.client.lineage import Lineage
 from pipelines.client.stored_file import StoredFile
+from pipelines.library.snapshots import FETCHED
 from stages.files import coded_pictures, pack_tables
 from stages.files.pack_tables import PackRow
 from stages.record import block_names, entry_paths, masks, part_names, picture_containers
@@ -108,7 +109,7 @@ class PictureFiles:
         that is certain: not if the packs of earlier versions of its block cannot be read."""
         if not place.in_block:
             made, known = self._oldest(place, lambda commit: self._is_same(place.file, commit))
-            return max(made, self._shown_by(place), key=self._start), known
+            return max(made, self._shown_by(place), key=partial(self._start, place)), known
         last, known = self._oldest(place, lambda commit: self._held(commit, place, sha256, picture))
         if not known:
             return last, False
@@ -127,21 +128,21 @@ class PictureFiles:
             last = commit
         return ""
 
-    def _start(self, commit: str) -> float:
-        made = self._lineage.commit(self._repo, commit) if commit else None
+    def _start(self, place: PictureFile, commit: str) -> float:
+        made = self._lineage.commit(place.file.repo, commit) if commit else None
         return 0.0 if made is None else made.started.timestamp()
 
     def _oldest(self, place: PictureFile, has: Callable[[str], bool | None]) -> tuple[str, bool]:
         """The oldest of the commits in a row, from the newest backwards, that have something in a file, and whether
         that is known of the one before it. `has` is None if it is not known of a commit."""
         last = place.file.commit
-        for commit in islice(self._lineage.writers(self._repo, place.file.path, last), _MOST_VERSIONS):
+        for commit in islice(self._lineage.writers(place.file.repo, place.file.path, last), _MOST_VERSIONS):
             if not has(commit):
                 break
             last = commit
         # The content of a squashed commit is that of its child, which is not one of the writers.
         for _ in range(_MOST_VERSIONS):
-            made = self._lineage.commit(self._repo, last)
+            made = self._lineage.commit(place.file.repo, last)
             held = has(made.parent) if made is not None and made.parent else False
             if made is None or not held:
                 return last, held is not None
@@ -150,7 +151,7 @@ class PictureFiles:
 
     def _is_same(self, file: StoredFile, commit: str) -> bool:
         """Whether a file had the same content at an earlier commit."""
-        found = self._lineage.file(self._repo, file.path, commit)
+        found = self._lineage.file(file.repo, file.path, commit)
         return found is not None and found.hash == file.hash
 
     def _held(self, commit: str, place: PictureFile, sha256: str, picture: str) -> bool | None:
@@ -181,7 +182,8 @@ class PictureFiles:
                 yield PictureFile(found, member)
 
     def _blocks(self, at: str) -> list[StoredFile]:
-        found = self._lineage.files(self._repo, f"{self._directory}/%block-*", at)
+        repos = (self._repo,) if self._above else (self._repo, FETCHED)
+        found = (each for repo in repos for each in self._lineage.files(repo, f"{self._directory}/%block-*", at))
         return [each for each in found if is_block(each.path)]
 
     def _blocks_of(self, blocks: Iterable[StoredFile], name: str) -> Iterator[str]:

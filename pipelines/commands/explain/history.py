@@ -19,6 +19,7 @@ from pipelines.commands.kit.options import AddressOption, JsonOption, LimitOptio
 from pipelines.commands.kit.terminal import console, local_time, say, say_json
 from pipelines.errors import LookalikeError
 from pipelines.library.content_cache import ContentCache, default_path
+from pipelines.library.snapshots import FETCHED
 from pipelines.specifications.pipeline_specs import SOURCES
 from stages.datum.text_format import counted, first_of
 from stages.record.pfs_names import is_block, unescape
@@ -70,7 +71,7 @@ def history(
     With the name of a picture, the commits that added, replaced or removed it.
     """
     connection = open_connection(address)
-    of_one = bool(which) and which not in (*SOURCES, DEPLOYMENT)
+    of_one = bool(which) and which not in (*SOURCES, FETCHED, DEPLOYMENT)
 
     def read() -> list[LibraryChange]:
         changes = LibraryHistory(connection, ContentCache(default_path()))

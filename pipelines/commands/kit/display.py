@@ -10,7 +10,7 @@ from pipelines.client.jobs.datums import DatumFailure
 from pipelines.client.jobs.jobs import Job
 from pipelines.client.jobs.workers import BusyWorker
 from pipelines.cluster.job_waits import behind
-from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, ProjectStatus, RejectedFile
+from pipelines.cluster.pipeline_status import FETCHED, REJECTING, PipelineStatus, ProjectStatus, RejectedFile
 from pipelines.commands.kit.terminal import coloured, console, display_path, files, plain_table, say, say_all
 from pipelines.library import result_sheets
 from pipelines.library.picture_sources import words_of_skipped
@@ -127,7 +127,7 @@ def _counts(jobs: Sequence[Job]) -> list[str]:
 def _rejected(pipeline: str, rejected: Sequence[RejectedFile]) -> str:
     """The cell of a pipeline's rejected files; empty for a pipeline that rejects none by design."""
     repo = REJECTING.get(pipeline)
-    own = [each for each in rejected if each.repo == repo]
+    own = [each for each in rejected if each.repo == repo and (each.stage == FETCHED) == (pipeline == FETCHED)]
     count = sum(not each.is_skipped for each in own)
     return f"{count}{'+' if len(own) >= MOST_COUNTED else ''}" if repo else ""
 

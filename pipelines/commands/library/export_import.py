@@ -14,6 +14,8 @@ from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS
 from pipelines.analysis.time_travel import past_library
 from pipelines.client import server_choice
 from pipelines.client.commit_sets import commit_at
+from pipelines.client.deployment.listing_settings import LISTING
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import library_overview
 from pipelines.commands.kit import progress
@@ -93,6 +95,8 @@ def export_library(
     if elsewhere := connection.retry(snapshots.at_urls, connection):
         stay = counted(len(elsewhere), "picture stays at its URL", "pictures stay at their URLs")
         say(f"{stay}: the export holds their records, and needs the originals", on)
+    if LISTING in connection.retry(ProjectJobs(connection).pipelines):
+        say("without the pictures of listed buckets, so outputs will differ until `lookalike listing` runs there", on)
 
 
 def _export_vectors(file: Path, at: str, address: str) -> None:

@@ -30,6 +30,7 @@ from stages.files import url_fetcher
 from stages.files.url_fetcher import FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
+from stages.record.url_names import name_of
 
 _SECONDS = 120.0
 """For which a file may take to come."""
@@ -162,7 +163,7 @@ def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | L
     elif url_records.is_store(argument):
         yield from fetcher.listed(argument)
     elif picture_urls.is_url(argument):
-        yield RemotePicture(PictureUrl(argument, picture_urls.name_of(argument)))
+        yield RemotePicture(PictureUrl(argument, name_of(argument)))
     else:
         for each in picture_lists.of_list(Path(argument)):
             yield each if isinstance(each, ListProblem) else RemotePicture(each)

@@ -133,7 +133,8 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
 def _said(written: IngestResult) -> str:
     hidden = counted(written.hidden, "is hidden in its block, which keeps", "are hidden in their blocks, which keep")
     more = f": {hidden} the bytes (`remove --purge` deletes them)" if written.hidden else ""
-    return f"removed {files(written.files)} from images{more}"
+    stay = f". {counted(written.in_bucket, 'is', 'are')} still in a bucket, and the masks hide what it brings again"
+    return f"removed {files(written.files)} from images{more}{stay if written.in_bucket else ''}"
 
 
 def _purge(address: str, words: Sequence[str], squash: bool, yes: bool, wait: bool, as_json: bool) -> None:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pipelines.checks import datum_counts, suite
 from pipelines.checks.datum_counts import GlobPaths
-from pipelines.client.deployment import deployment, part_sizes
+from pipelines.client.deployment import deployment, listing_settings, part_sizes
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
@@ -201,12 +201,7 @@ def _asked_for(found: Sequence[SpecDraft], connection: Connection, settings: Seq
     there = ProjectJobs(connection).pipelines()
     wanted = drafts.wanted(found, there)
     kept = overlays.apply(overlays.implied(wanted), [draft for draft in found if draft.name in wanted])
-    kept = [
-        service_settings.with_running_values(draft, there[draft.name])
-        if draft.name in service_roles.ROLES and draft.name in there
-        else draft
-        for draft in kept
-    ]
+    kept = [_with_running_values(draft, there[draft.name]) if draft.name in there else draft for draft in kept]
     for setting in settings:
         name = setting.partition("=")[0]
         others = [draft for draft in found if name in draft.get("transform", "env", default={})]
@@ -214,6 +209,15 @@ def _asked_for(found: Sequence[SpecDraft], connection: Connection, settings: Seq
             first = f"`{optional_specs.command(optional_specs.group(others[0].path))}`"
             raise typer.BadParameter(f"{name} is a variable of {others[0].name}, which {first} deploys: do that first")
     return kept
+
+
+def _with_running_values(draft: SpecDraft, info: Any) -> SpecDraft:
+    """The specification with what a command has given the pipeline that runs, where it has."""
+    if draft.name in service_roles.ROLES:
+        return service_settings.with_running_values(draft, info)
+    if draft.name in (listing_settings.LISTING, listing_settings.FETCH):
+        return listing_settings.with_running_values(draft, info)
+    return draft
 
 
 def _check_reached(on_top: Sequence[Overlay], everything: Sequence[SpecDraft], kept: Sequence[SpecDraft]) -> None:

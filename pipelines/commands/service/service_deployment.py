@@ -56,7 +56,7 @@ def deploy(connection: Connection, wanted: ServiceOptions, role: ServiceRole = S
         connection,
         role.pipeline,
         lambda each: say(str(each)),
-        service_settings.settings(role, port, proxy, has_tls),
+        {role.pipeline: service_settings.settings(role, port, proxy, has_tls)},
         again=changed and there is not None,
     )
     say(f"the token that it asks for is in {display_path(service_discovery.token_file(connection, role))}")

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import LookalikeError
-from pipelines.library.remote.picture_urls import PictureUrl, is_url, name_of
+from pipelines.library.remote.picture_urls import PictureUrl, is_url
+from stages.record.url_names import name_of
 
 _COLUMNS = ("url", "image_url", "imageurl", "uri", "href", "link", "image")
 """The headings of columns of URLs, the likeliest first."""

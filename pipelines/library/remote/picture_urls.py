@@ -1,14 +1,13 @@
 """Pictures by URL, their versions and their names, and the arguments of a command that name some. Only the standard
 library."""
 
-import hashlib
 import re
 import tarfile
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from stages.record.file_kinds import has_picture_extension
 from stages.record.url_records import STORES
@@ -26,7 +25,6 @@ _LOOKED_AT = 64
 """Members by which a shard is told from other tars."""
 
 _URL = re.compile(rf"(?:{'|'.join((*WEB, *STORES))})://", re.IGNORECASE)
-_DIGITS = 8
 
 
 class PictureUrl(NamedTuple):
@@ -92,18 +90,6 @@ def is_shard(argument: str) -> bool:
         return False
     described = {key for key, suffix in found if suffix in FACTS}
     return any(key in described and has_picture_extension(f"x{suffix}") for key, suffix in found)
-
-
-def name_of(url: str) -> str:
-    """The name of the picture at a URL: its host and path; of one with a query also digits that tell it from others."""
-    parts = urlsplit(url)
-    names = [each for each in unquote(parts.path, errors="surrogateescape").split("/") if each not in ("", ".", "..")]
-    last = names.pop() if names else "index"
-    if parts.query:
-        stem, dot, ending = last.rpartition(".")
-        digits = hashlib.sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-        last = f"{stem or ending}-{digits}{dot}{ending if stem or dot else ''}"
-    return "/".join([(parts.hostname or parts.netloc).replace(":", "-"), *names, last]).replace("\0", "")
 
 
 def sample_of(name: str) -> tuple[str, str]:

@@ -28,7 +28,7 @@ from stages.serving.follow import backbone_pool, copy_listings, segment_fetcher
 from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import NewestCommit
 from stages.serving.follow.copy_listings import CopyListings
-from stages.serving.follow.original_files import OriginalFiles
+from stages.serving.follow.original_files import FETCHED, OriginalFiles
 from stages.serving.follow.pachyderm_client import Absent, CommitFacts, PachydermClient, PachydermError, Unreachable
 from stages.serving.follow.segment_fetcher import SegmentFetcher, SegmentListing
 from stages.serving.follow.snapshots import Snapshot, SnapshotCommits, StepReporter
@@ -138,7 +138,7 @@ class IndexSource:
             spec,
             backbone_pool.read_scale(self._server, model, spec),
             self._similarity(library),
-            OriginalFiles(self._server, made_from.get("images", ""), self._cache),
+            OriginalFiles(self._server, made_from.get("images", ""), self._cache, made_from.get(FETCHED, "")),
             device,
             self._copies(),
         )

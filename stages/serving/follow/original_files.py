@@ -35,7 +35,8 @@ from stages.record.url_records import OtherBytesError, UrlRecord
 from stages.serving.follow.backbone_pool import fetch_file
 from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermClient
 
-REPO = "images"
+REPO, FETCHED = "images", "fetch"
+"""The repos with files of pictures; in the second are only blocks."""
 
 _PIECE = 1 << 18
 _IN_MEMORY = 8 << 20
@@ -89,10 +90,11 @@ class OriginalFile:
 class OriginalFiles:
     """The original files of the pictures of one commit of `images`. May be used from several threads."""
 
-    def __init__(self, server: PachydermClient, commit: str, cache: FileCache) -> None:
-        """cache: of blocks and archives."""
+    def __init__(self, server: PachydermClient, commit: str, cache: FileCache, fetched: str = "") -> None:
+        """cache: of blocks and archives. fetched: the commit of `fetch`, "" for none."""
         self._server = server
         self._commit = commit
+        self._fetched = fetched
         self._cache = cache
         self._known: dict[Source, tuple[int, str]] = {}  # of files that are their source's: CRC-32, media type
 
@@ -107,7 +109,8 @@ class OriginalFiles:
             raise SourceGoneError("the index does not tell the commit of images that it was made from")
         for holder in picture_containers.possible(source.path, self._blocks_of):
             try:
-                file = self._server.file(REPO, self._commit, holder.path.strip("/"))
+                path = holder.path.strip("/")
+                file = self._server.file(*self._place(path), path)
             except Absent:
                 continue
             if not file.is_directory and (found := self._in(file, source)) is not None:
@@ -126,9 +129,16 @@ class OriginalFiles:
         if earlier is not None:
             yield f"/{earlier}"
 
+    def _place(self, path: str) -> tuple[str, str]:
+        """The repo and the commit that a file is in."""
+        return self._blocks.get(path, (REPO, self._commit))
+
     @cached_property
-    def _blocks(self) -> list[str]:
-        return [each.path.strip("/") for each in self._server.files(REPO, self._commit, "/%block-*")]
+    def _blocks(self) -> dict[str, tuple[str, str]]:
+        """The blocks, with the repo and the commit that each is in."""
+        places = ((REPO, self._commit), (FETCHED, self._fetched))
+        found = (place for place in places if place[1])
+        return {each.path.strip("/"): place for place in found for each in self._server.files(*place, "/%block-*")}
 
     @cached_property
     def _earlier(self) -> frozenset[str]:
@@ -143,7 +153,7 @@ class OriginalFiles:
             return [(block, listed[0].path, listed[-1].path) for block, listed in found if listed]
 
     def _list(self, block: str) -> list[BlockMember] | None:
-        return block_names.read_list(lambda most: b"".join(self._server.read(REPO, self._commit, block, 0, most)))
+        return block_names.read_list(lambda most: b"".join(self._server.read(*self._place(block), block, 0, most)))
 
     def _in(self, file: FileFacts, source: Source) -> OriginalFile | None:
         """The picture's file, if it is this file or in it."""
@@ -198,7 +208,7 @@ class OriginalFiles:
     def _in_archive(self, file: FileFacts, archive: str | None, source: Source) -> OriginalFile | None:
         """archive: its true name; None for a block, whose members have names of their own."""
         with self._cache.scratch() as scratch:
-            local = fetch_file(self._server, self._cache, REPO, self._commit, file, scratch / "archive")
+            local = fetch_file(self._server, self._cache, *self._place(file.path), file, scratch / "archive")
             return _member(local, archive, source, scratch)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from localpachd.errors import PachError, Unimplemented
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import JobState, Pipeline
 from tests.localpachd.pps.engine import Engine
+from tests.moto_server import MotoServer, moto_server
 
 COPY = 'cp "$PFS"/in/* "$PFS/out/"'
 
@@ -78,3 +80,37 @@ def test_invalid_targets_are_refused(engine: Engine) -> None:
         engine.create("p", reads("in"), COPY, egress={"URL": "ftp://host/x"})
     with pytest.raises(Unimplemented, match="egress to SQL databases"):
         engine.create("p", reads("in"), COPY, egress={"sql_database": {"url": "postgres://x"}})
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[MotoServer]:
+    with moto_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "id", "secret"),
+    [
+        ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
+        ("CUSTOM_ENDPOINT", "AMAZON_ID", "AMAZON_SECRET"),  # those of Pachyderm's storage secret
+    ],
+)
+def test_output_is_copied_to_a_bucket(
+    engine: Engine, moto: MotoServer, monkeypatch: pytest.MonkeyPatch, endpoint: str, id: str, secret: str
+) -> None:
+    """The bucket is made late: the job waits for it in the state EGRESSING, and says why."""
+    for name, value in ((endpoint, moto.url), (id, "key"), (secret, "secret")):
+        monkeypatch.setenv(name, value)
+    name = endpoint.lower().replace("_", "-")
+    engine.repo("in")
+    engine.put("in", {"/small": "1", "/large": "2" * (9 << 20)})
+    engine.create("p", reads("in"), COPY, egress={"object_storage": {"url": f"s3://{name}/some/dir"}})
+    engine.until(lambda: any("error processing egress" in line for line in said(engine, "p")))
+    assert engine.jobs("p")[0].state is JobState.EGRESSING
+    bucket = moto.bucket(name)
+    assert engine.settle("p").state is JobState.SUCCESS
+    found = {each["path"]: each["size"] for page in bucket.list() for each in page}
+    assert found == {"some/dir/small": 1, "some/dir/large": 9 << 20}
+    engine.put("in", {"/small": "new"})
+    engine.settle("p")
+    assert bytes(bucket.get("some/dir/small").bytes()) == b"new"

@@ -14,8 +14,9 @@ from PIL import Image
 from pipelines.analysis.classifiers import label_plan
 from pipelines.analysis.classifiers.label_plan import LabelPlan
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, picture_sources, queries
+from pipelines.library import picture_sources, queries
 from pipelines.library.picture_hashes import PictureHashes
+from stages.files import blocks
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 5, 4), np.uint8)
 IMAGES = b"\0\0\x08\x03" + struct.pack(">3I", *PIXELS.shape) + PIXELS.tobytes()

@@ -30,7 +30,7 @@ def stage_of(spec: PipelineSpec) -> str:
     return str(stage)
 
 
-SELDOM = {"neighbours", "evaluate"}
+SELDOM = {"neighbours", "evaluate", "listing", "fetch"}
 """Pipelines without a GPU that leave their memory to others between jobs."""
 
 

@@ -14,7 +14,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, snapshots
+from pipelines.library import snapshots
 from pipelines.library.datasets import stl10
 from pipelines.library.datasets.downloads import RemoteFile
 from stages.backbone.photographs import PHOTOGRAPHS
@@ -22,6 +22,7 @@ from stages.datum.contract import DatumInput
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.picture_reader import DecodedPicture, read
 from stages.decode.stl10 import RECORD
+from stages.files import blocks
 from stages.record import masks
 from stages.record.framing import Framing
 from tests.command import Command

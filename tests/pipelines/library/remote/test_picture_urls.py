@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from pipelines.library.remote.picture_urls import is_remote, name_of
+from pipelines.library.remote.picture_urls import is_remote
 from stages.record.pfs_names import escape_path, unescape
+from stages.record.url_names import name_of
 
 
 def test_urls_and_lists_are_remote(tmp_path: Path) -> None:

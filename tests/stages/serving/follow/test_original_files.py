@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange, RecordBlock
 from stages.datum.file_cache import FileCache
+from stages.files import blocks
+from stages.files.blocks import ByteRange, RecordBlock
 from stages.record.sources import Source
 from stages.record.url_records import UrlRecord
 from stages.serving.follow.original_files import OriginalFiles, SourceGoneError

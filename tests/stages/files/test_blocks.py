@@ -9,8 +9,8 @@ from random import Random
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pipelines.library import blocks
-from pipelines.library.blocks import ByteRange
+from stages.files import blocks
+from stages.files.blocks import ByteRange
 from stages.record import block_names
 from stages.record.block_names import BlockMember
 from stages.record.pfs_names import is_block

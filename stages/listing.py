@@ -1,0 +1,99 @@
+"""The listing stage: the pictures in buckets and on lists of URLs, as their servers list them at each tick of a clock.
+
+Input: `tick`, the newest file of a cron. Writes /<bucket>.urls.jsonl (stages.record.url_records, without SHA-256), the
+pictures whose names have one of BUCKETS hashes, sorted, so that one changed object changes one file. Downloads no
+picture.
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
+    from stages.datum import contract
+
+    raise SystemExit(contract.run("stages.listing"))
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from stages.datum.contract import Datum, StageError
+from stages.datum.progress import Progress
+from stages.datum.stage_parameters import integer
+from stages.files.object_listing import ObjectListing
+from stages.files.remote_files import remote_files
+from stages.record.url_records import SUFFIX, UrlRecord, format_records
+
+VERSION = 1
+"""Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
+
+SOURCES, BUCKETS = "SOURCES", "BUCKETS"
+"""The variables with the URLs, and with the number of files."""
+
+_MOST_BUCKETS = 65536
+_HELD = 50_000
+"""Records that are held before they go to the disk."""
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Reads SOURCES (URLs of buckets and lists, with spaces), BUCKETS (256) and FETCH_FROM (networks that may be
+    asked though they are not public). Credentials: see stages.files.bucket."""
+    urls = environment.get(SOURCES, "").split()
+    buckets = integer(environment, BUCKETS, default=256, lowest=1, highest=_MOST_BUCKETS)
+    listing = ObjectListing(remote_files(environment))
+
+    def process(datum: Datum) -> None:
+        datum.require("listing needs the tick of a cron", "tick")
+        if not urls:
+            raise StageError(f"{SOURCES} names no bucket and no list: `lookalike listing s3://bucket/folder` sets it")
+        progress = Progress("pictures", None)
+        found = (each for url in dict.fromkeys(urls) for each in _some(listing, url, progress))
+        number = write(found, datum.out, buckets)
+        print(f"listing: {number} pictures at {', '.join(urls)}")
+
+    return process
+
+
+def write(records: Iterable[UrlRecord], out: Path, buckets: int) -> int:
+    """Writes records into the files of their buckets, each file sorted and each record once; returns their number.
+    Holds a bounded number of them."""
+    held: dict[str, list[UrlRecord]] = defaultdict(list)
+    files: set[str] = set()
+    for number, each in enumerate(records, 1):
+        held[_bucket(each.path, buckets)].append(each)
+        if number % _HELD == 0:
+            files |= _flush(held, out)
+    number = 0
+    for name in files | _flush(held, out):
+        lines = sorted({*(out / name).read_bytes().splitlines(keepends=True)})
+        (out / name).write_bytes(b"".join(lines))
+        number += len(lines)
+    return number
+
+
+def _flush(held: dict[str, list[UrlRecord]], out: Path) -> set[str]:
+    names = set(held)
+    for name in names:
+        with (out / name).open("ab") as file:
+            file.write(format_records(held.pop(name)))
+    return names
+
+
+def _some(listing: ObjectListing, url: str, progress: Progress) -> Iterator[UrlRecord]:
+    """The pictures at a URL. Raises StageError for none: a wrong name would empty the library."""
+    empty = True
+    for each in listing.records(url):
+        progress.add()
+        yield each
+        empty = False
+    if empty:
+        raise StageError(
+            f"there is no picture at {url}, so the library stays as it is: correct the URL with `lookalike listing`, "
+            "or name the others without it"
+        )
+
+
+def _bucket(name: str, buckets: int) -> str:
+    """The file of a picture: every one has an equal range of the hashes of names."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return f"{int.from_bytes(digest[:4], 'big') * buckets >> 32:04x}{SUFFIX}"
