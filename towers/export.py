@@ -1,5 +1,5 @@
-"""`python -m towers.export PRESET --out FILE.keras`: an image tower of KerasHub as a file that `lookalike model push`
-takes. Needs the environment of requirements.lock."""
+"""`python -m towers.export PRESET --out DIRECTORY|FILE.keras`: the towers of a model of KerasHub as files that
+`lookalike model push` takes. Needs the environment of requirements.lock."""
 
 import argparse
 import sys
@@ -9,13 +9,19 @@ from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
+from numpy.typing import NDArray
 
 from stages.backbone import export_proof
 from towers.plain import UnknownTowerError, original, plain
+from towers.tokens import original_tokens, tokenizer_of
+from towers.words import original_vectors, text_network
+
+_TEXT_FILE = "text-tower.keras"  # that of stages.backbone.backbone_spec, which needs gRPC
 
 
 class NotEqualError(Exception):
-    """The rebuilt tower gives other vectors than the original."""
+    """The rebuilt tower gives other vectors than the original, or the tokenizer other tokens."""
 
 
 def export(backbone: Any, converter: Any, name: str, origin: str, path: Path) -> float:
@@ -27,47 +33,111 @@ def export(backbone: Any, converter: Any, name: str, origin: str, path: Path) ->
     """
     scale, offset = converter.scale, converter.offset
     model = plain(backbone, scale, offset, name)
-    model.save(path)
     pictures = export_proof.pictures(model.input.shape[1])
     expected = original(backbone, scale, offset)(pictures)
+    apart = _written(model, pictures, expected, origin, path)
+    export_proof.attach_proof(path, export_proof.ExportProof(origin, expected))
+    return apart
+
+
+def export_words(backbone: Any, preprocessor: Any, origin: str, path: Path, side: int, converter: Any) -> float | None:
+    """Writes the text tower of a backbone, with its tokenizer, to a .keras file, and returns the distance as `export`
+    does; None, and writes nothing, if the backbone has none.
+
+    preprocessor: the preset's, of texts. side: of the image tower's pictures, in pixels. Raises NotEqualError, and
+    writes nothing, if the tokens of a text differ, or a vector by more than the tolerance.
+    """
+    model = text_network(backbone, preprocessor.sequence_length, "text") if preprocessor is not None else None
+    if model is None:
+        return None
+    tokenizer = tokenizer_of(preprocessor)
+    tokens = original_tokens(preprocessor, export_proof.TEXTS)
+    for text, theirs in zip(export_proof.TEXTS, tokens.tolist(), strict=True):
+        ours = tokenizer.encode(text).ids
+        if ours != theirs:
+            raise NotEqualError(
+                f"the rebuilt tokenizer of {origin} reads {text!r} as {ours}, the original as {theirs}: "
+                "nothing is written"
+            )
+    expected = original_vectors(backbone, tokens)
+    apart = _written(model, tokens, expected, origin, path)
+    seen = original(backbone, converter.scale, converter.offset)(export_proof.pictures(side))
+    proof = export_proof.TextProof(origin, expected, seen)
+    export_proof.attach_text_proof(path, proof, tokenizer.to_str())
+    return apart
+
+
+def _written(model: keras.Model, given: NDArray[Any], expected: NDArray[np.float32], origin: str, path: Path) -> float:
+    """Writes the model, and returns how far the vectors of the written file are from the expected ones. Raises
+    NotEqualError, and leaves no file, if that is too far."""
+    model.save(path)
     rebuilt = keras.saving.load_model(path, compile=False, safe_mode=True)
-    apart = export_proof.apart(expected, rebuilt.predict_on_batch(pictures))
+    apart = export_proof.apart(expected, rebuilt.predict_on_batch(given))
     if not apart <= export_proof.TOLERANCE:
         path.unlink()
         raise NotEqualError(
             f"the rebuilt tower of {origin} differs from the original by {apart:.2%}: nothing is written"
         )
-    export_proof.attach_proof(path, export_proof.ExportProof(origin, expected))
     return apart
 
 
+def export_preset(preset: str, out: Path, image_size: int | None = None) -> list[str]:
+    """Writes the image tower of a preset to a .keras file, or with its text tower, if it has one, into a directory;
+    returns lines on them for people. Leaves no file of a preset of which one tower is refused. Raises as `export`, and
+    what KerasHub raises for a preset that it cannot load."""
+    side = {"image_shape": (image_size, image_size, 3)} if image_size else {}
+    backbone = keras_hub.models.Backbone.from_preset(preset, **side)
+    converter = keras_hub.layers.ImageConverter.from_preset(preset)
+    origin = f"KerasHub {keras_hub.__version__}: {preset}"
+    alone = out.suffix == ".keras"
+    path = out if alone else out / f"{Path(preset).name}.keras"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    apart = export(backbone, converter, path.stem, origin, path)
+    said = [
+        f"{path}: its vectors of {len(export_proof.pictures(8))} pictures differ from the original's by {apart:.1e}"
+    ]
+    if not hasattr(backbone, "get_text_embeddings"):
+        return said
+    if alone:
+        return [*said, "its text tower is not written: give a directory instead of a file to have both"]
+    words = path.with_name(_TEXT_FILE)
+    try:
+        family = type(backbone).__name__.removesuffix("Backbone")
+        preprocessor = getattr(keras_hub.models, f"{family}Preprocessor").from_preset(preset)
+        shape = backbone.vision_encoder.image_shape
+        apart_of_texts = export_words(backbone, preprocessor, origin, words, shape[0], converter)
+    except BaseException:
+        path.unlink()
+        raise
+    return [
+        *said,
+        f"{words}: its vectors of {len(export_proof.TEXTS)} texts differ from the original's by {apart_of_texts:.1e}",
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 1 with one line on stderr if the tower cannot be exported."""
+    """Returns the exit status: 1 with one line on stderr if the towers cannot be exported."""
     parser = argparse.ArgumentParser(prog="python -m towers.export", description=__doc__)
     parser.add_argument("preset", help="dinov2_small, clip_vit_base_patch16, siglip_base_patch16_224, or another one")
     parser.add_argument(
         "--image-size", type=int, help="side of the pictures in pixels, for DINOv2 alone (a multiple of 14)"
     )
-    parser.add_argument("--out", type=Path, required=True, help="the .keras file to write")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        help="the directory to write both towers to, or a .keras file for the image's",
+    )
     given = parser.parse_args(arguments)
-    if given.out.suffix != ".keras":
-        parser.error("the name of the file must end in .keras")
-    side = {"image_shape": (given.image_size, given.image_size, 3)} if given.image_size else {}
     try:
-        backbone = keras_hub.models.Backbone.from_preset(given.preset, **side)
-        converter = keras_hub.layers.ImageConverter.from_preset(given.preset)
-        origin = f"KerasHub {keras_hub.__version__}: {given.preset}"
-        apart = export(backbone, converter, given.out.stem, origin, given.out)
+        said = export_preset(given.preset, given.out, given.image_size)
     except (UnknownTowerError, NotEqualError) as error:
         print(error, file=sys.stderr)
         return 1
     except Exception as error:  # errors of KerasHub and of its downloads have no common type
         print(f"{given.preset} cannot be loaded: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
-    print(
-        f"{given.out}: its vectors of {len(export_proof.pictures(8))} pictures "
-        f"differ from the original's by {apart:.1e}"
-    )
+    print("\n".join(said))
     return 0
 
 
