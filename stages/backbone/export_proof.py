@@ -50,13 +50,12 @@ class ExportProof:
 class TextProof:
     """The proof of a text tower.
 
-    vectors: (n, d), of TEXTS. pictures: (m, d), of `pictures` by the image tower of the same model; None if that was
-    not exported with it.
+    vectors: (n, d), of TEXTS. pictures: (m, d), of `pictures` by the image tower of the same model. All of length 1.
     """
 
     origin: str
     vectors: NDArray[np.float32]
-    pictures: NDArray[np.float32] | None
+    pictures: NDArray[np.float32]
 
 
 def pictures(side: int) -> NDArray[np.uint8]:
@@ -88,11 +87,7 @@ def read_proof(path: Path) -> ExportProof | None:
 
 def attach_text_proof(path: Path, proof: TextProof, tokenizer: str) -> None:
     """Adds the proof and the tokenizer, JSON of the package `tokenizers`, to the .keras file of a text tower."""
-    found = {
-        "origin": proof.origin,
-        "texts": proof.vectors.tolist(),
-        "pictures": None if proof.pictures is None else proof.pictures.tolist(),
-    }
+    found = {"origin": proof.origin, "texts": proof.vectors.tolist(), "pictures": proof.pictures.tolist()}
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(_TOKENIZER, tokenizer)
         archive.writestr(_MEMBER, json.dumps(found))
@@ -103,9 +98,8 @@ def read_text_proof(path: Path) -> TextProof | None:
     try:
         with zipfile.ZipFile(path) as archive:
             found = json.loads(archive.read(_MEMBER))
-        seen = found["pictures"]
-        of_pictures = None if seen is None else np.asarray(seen, np.float32)
-        return TextProof(str(found["origin"]), np.asarray(found["texts"], np.float32), of_pictures)
+        texts, seen = (np.asarray(found[name], np.float32) for name in ("texts", "pictures"))
+        return TextProof(str(found["origin"]), texts, seen)
     except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
         return None
 

@@ -72,7 +72,8 @@ def write_text_tower(
     origin: str = "a test",
     length: int = 16,
 ) -> Path:
-    """Writes a text tower, with its proof, to text-tower.keras in a directory. pictures, origin: as in TextProof."""
+    """Writes a text tower, with its proof, to text-tower.keras in a directory. pictures, origin: as in TextProof; None
+    for those of no image tower."""
     tokenizer = tokenizer or small_tokenizer(length)
     model = small_network(max(tokenizer.get_vocab().values()) + 1, length, dimension, seed)
     path = directory / TEXT_FILE
@@ -80,7 +81,8 @@ def write_text_tower(
     model.save(path)
     tokens = np.asarray([tokenizer.encode(text).ids for text in TEXTS], np.int32)
     vectors = np.asarray(model.predict_on_batch(tokens))
-    export_proof.attach_text_proof(path, TextProof(origin, vectors, pictures), tokenizer.to_str())
+    seen = np.eye(4, dimension, dtype=np.float32) if pictures is None else pictures
+    export_proof.attach_text_proof(path, TextProof(origin, vectors, seen), tokenizer.to_str())
     return path
 
 
