@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pipelines.client.backbones import REPO, Precision, current_backbone
+from pipelines.client.backbones import REPO, Precision, current_backbone, has_words
 from pipelines.client.deployment import image_sizes
 from pipelines.client.deployment.deployment import resize
 from pipelines.client.jobs.jobs import Job, ProjectJobs
@@ -148,7 +148,7 @@ def _changes(
 
 
 def _wordless(models: Repository, edits: Sequence[FileEdit]) -> bool:
-    return DeleteFile(f"/{TEXT_FILE}") in edits and models.exists(f"/{TEXT_FILE}")
+    return DeleteFile(f"/{TEXT_FILE}") in edits and has_words(models)
 
 
 def _read(models: Repository, name: str) -> bytes | None:
