@@ -17,7 +17,7 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from stages.backbone.export_proof import TEXTS
-from towers.export import NotEqualError, export, export_preset
+from towers.export import NotEqualError, export, export_preset, export_words
 
 SMALL = {"hidden_dim": 32, "num_layers": 2, "num_heads": 2, "intermediate_dim": 64}
 TEXT = {**SMALL, "embedding_dim": 32}
@@ -135,6 +135,22 @@ def preset(directory: Path, backbone: Any, tokenizer: Any) -> Path:
     return directory
 
 
+def refuse_other_tokens(directory: Path) -> None:
+    """A tokenizer that reads one of the recorded texts in another way leaves no file behind."""
+    saved = str(directory / "presets" / "siglip")
+    backbone = keras_hub.models.Backbone.from_preset(saved)
+    preprocessor = keras_hub.models.SigLIPPreprocessor.from_preset(saved)
+    preprocessor.tokenizer.proto = siglip2_tokenizer().proto  # not what it computes with
+    path = directory / "other-text.keras"
+    try:
+        export_words(backbone, preprocessor, "a changed tokenizer", path, 32, Converter)
+    except NotEqualError as error:
+        assert str(error).startswith("the rebuilt tokenizer of a changed tokenizer reads"), error
+        assert not path.exists()
+    else:
+        raise AssertionError("a tokenizer that differs was written")
+
+
 def main(directory: Path) -> None:
     towers = {"dinov2": dinov2(0, False), "registers": dinov2(4, True)}
     for name, backbone in towers.items():
@@ -151,7 +167,10 @@ def main(directory: Path) -> None:
         saved = preset(directory / "presets" / name, randomised(backbone), tokenizer)
         for line in export_preset(str(saved), directory / name):
             assert float(line.split()[-1]) < 1e-5, line
+    (line, note) = export_preset(str(directory / "presets" / "clip"), directory / "alone.keras")
+    assert note == "its text tower is not written: give a directory instead of a file to have both"
 
+    refuse_other_tokens(directory)
     backbone = dinov2(0, False)
     backbone.encoder.layers[0].drop_path = lambda x, **_: 2.0 * x  # nothing that the rebuilt tower knows of
     try:
