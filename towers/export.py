@@ -1,9 +1,10 @@
-"""`python -m towers.export PRESET --out DIRECTORY|FILE.keras`: the towers of a model of KerasHub as files that
-`lookalike model push` takes. Needs the environment of requirements.lock."""
+"""`python -m towers.export PRESET --out DIRECTORY|FILE.keras`: the towers of a model of KerasHub or OpenCLIP as files
+that `lookalike model push` takes. Needs the environment of requirements.lock."""
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.backbone import export_proof
+from towers.open_clip import SETTINGS, read_model
 from towers.plain import UnknownTowerError, original, plain
 from towers.tokens import original_tokens, tokenizer_of
 from towers.words import original_vectors, text_network
@@ -24,46 +26,88 @@ class NotEqualError(Exception):
     """The rebuilt tower gives other vectors than the original, or the tokenizer other tokens."""
 
 
-def export(backbone: Any, converter: Any, name: str, origin: str, path: Path) -> float:
-    """Writes the image tower of a backbone to a .keras file, and returns the greatest distance between the vectors of
-    the original and of the written file, as a share of their length.
+@dataclass(frozen=True)
+class ModelSource:
+    """A model to export. backbone, preprocessor: KerasHub's, the latter of texts, None for a model without words.
+    scale, offset: of pixels. origin: for people. pictures, texts: its own vectors, of pictures and of tokens."""
 
-    converter: the preset's image converter. Raises NotEqualError, and writes nothing, if that is above the tolerance;
-    UnknownTowerError if the backbone has no image tower that can be rebuilt.
-    """
+    backbone: Any
+    preprocessor: Any
+    scale: Any
+    offset: Any
+    origin: str
+    pictures: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+    texts: Callable[[NDArray[np.int32]], NDArray[np.float32]]
+
+
+def hub_source(backbone: Any, converter: Any, origin: str, preprocessor: Any = None) -> ModelSource:
+    """A model of KerasHub, whose own layers give its vectors. converter: the preset's image converter."""
     scale, offset = converter.scale, converter.offset
-    model = plain(backbone, scale, offset, name)
+    pictures = original(backbone, scale, offset)
+    return ModelSource(
+        backbone, preprocessor, scale, offset, origin, pictures, lambda tokens: original_vectors(backbone, tokens)
+    )
+
+
+def read_source(preset: str, image_size: int | None = None) -> ModelSource:
+    """The model of a directory of OpenCLIP, or of a preset of KerasHub. Raises what these raise."""
+    if (Path(preset) / SETTINGS).is_file():
+        found = read_model(Path(preset))
+        return ModelSource(
+            found.backbone,
+            found.preprocessor,
+            found.scale,
+            found.offset,
+            f"OpenCLIP: {Path(preset).name}",
+            found.picture_vectors,
+            found.text_vectors,
+        )
+    side = {"image_shape": (image_size, image_size, 3)} if image_size else {}
+    backbone = keras_hub.models.Backbone.from_preset(preset, **side)
+    converter = keras_hub.layers.ImageConverter.from_preset(preset)
+    preprocessor = None
+    if hasattr(backbone, "get_text_embeddings"):
+        family = type(backbone).__name__.removesuffix("Backbone")
+        preprocessor = getattr(keras_hub.models, f"{family}Preprocessor").from_preset(preset)
+    return hub_source(backbone, converter, f"KerasHub {keras_hub.__version__}: {preset}", preprocessor)
+
+
+def export(source: ModelSource, name: str, path: Path) -> float:
+    """Writes the image tower of a model to a .keras file, and returns the greatest distance between the vectors of the
+    original and of the written file, as a share of their length.
+
+    Raises NotEqualError, and writes nothing, if that is above the tolerance; UnknownTowerError if the backbone has no
+    image tower that can be rebuilt.
+    """
+    model = plain(source.backbone, source.scale, source.offset, name)
     pictures = export_proof.pictures(model.input.shape[1])
-    expected = original(backbone, scale, offset)(pictures)
-    apart = _written(model, pictures, expected, origin, path)
-    export_proof.attach_proof(path, export_proof.ExportProof(origin, expected))
+    expected = source.pictures(pictures)
+    apart = _written(model, pictures, expected, source.origin, path)
+    export_proof.attach_proof(path, export_proof.ExportProof(source.origin, expected))
     return apart
 
 
-def export_words(backbone: Any, preprocessor: Any, origin: str, path: Path, side: int, converter: Any) -> float | None:
-    """Writes the text tower of a backbone, with its tokenizer, to a .keras file, and returns the distance as `export`
-    does; None, and writes nothing, if the backbone has none.
+def export_words(source: ModelSource, path: Path) -> float:
+    """Writes the text tower of a model that has one, with its tokenizer, to a .keras file, and returns the distance as
+    `export` does.
 
-    preprocessor: the preset's, of texts. side: of the image tower's pictures, in pixels. Raises NotEqualError, and
-    writes nothing, if the tokens of a text differ, or a vector by more than the tolerance.
+    Raises NotEqualError, and writes nothing, if the tokens of a text differ, or a vector by more than the tolerance;
+    UnknownTowerError if it cannot be rebuilt.
     """
-    model = text_network(backbone, preprocessor.sequence_length, "text") if preprocessor is not None else None
-    if model is None:
-        return None
-    tokenizer = tokenizer_of(preprocessor)
-    tokens = original_tokens(preprocessor, export_proof.TEXTS)
+    model = text_network(source.backbone, source.preprocessor.sequence_length, "text")
+    tokenizer = tokenizer_of(source.preprocessor)
+    tokens = original_tokens(source.preprocessor, export_proof.TEXTS)
     for text, theirs in zip(export_proof.TEXTS, tokens.tolist(), strict=True):
         ours = tokenizer.encode(text).ids
         if ours != theirs:
             raise NotEqualError(
-                f"the rebuilt tokenizer of {origin} reads {text!r} as {ours}, the original as {theirs}: "
+                f"the rebuilt tokenizer of {source.origin} reads {text!r} as {ours}, the original as {theirs}: "
                 "nothing is written"
             )
-    expected = original_vectors(backbone, tokens)
-    apart = _written(model, tokens, expected, origin, path)
-    seen = original(backbone, converter.scale, converter.offset)(export_proof.pictures(side))
-    proof = export_proof.TextProof(origin, expected, seen)
-    export_proof.attach_text_proof(path, proof, tokenizer.to_str())
+    expected = source.texts(tokens)
+    apart = _written(model, tokens, expected, source.origin, path)
+    seen = source.pictures(export_proof.pictures(source.backbone.vision_encoder.image_shape[0]))
+    export_proof.attach_text_proof(path, export_proof.TextProof(source.origin, expected, seen), tokenizer.to_str())
     return apart
 
 
@@ -82,43 +126,38 @@ def _written(model: keras.Model, given: NDArray[Any], expected: NDArray[np.float
 
 
 def export_preset(preset: str, out: Path, image_size: int | None = None) -> list[str]:
-    """Writes the image tower of a preset to a .keras file, or with its text tower, if it has one, into a directory;
-    returns lines on them for people. Leaves no file of a preset of which one tower is refused. Raises as `export`, and
-    what KerasHub raises for a preset that it cannot load."""
-    side = {"image_shape": (image_size, image_size, 3)} if image_size else {}
-    backbone = keras_hub.models.Backbone.from_preset(preset, **side)
-    converter = keras_hub.layers.ImageConverter.from_preset(preset)
-    origin = f"KerasHub {keras_hub.__version__}: {preset}"
+    """Writes the image tower of a model to a .keras file, or with its text tower, if it has one, into a directory;
+    returns lines on them for people. Leaves no file of a model of which one tower is refused. Raises as `read_source`,
+    `export` and `export_words`."""
+    source = read_source(preset, image_size)
     alone = out.suffix == ".keras"
     path = out if alone else out / f"{Path(preset).name}.keras"
     path.parent.mkdir(parents=True, exist_ok=True)
-    apart = export(backbone, converter, path.stem, origin, path)
+    apart = export(source, path.stem, path)
     said = [
         f"{path}: its vectors of {len(export_proof.pictures(8))} pictures differ from the original's by {apart:.1e}"
     ]
-    if not hasattr(backbone, "get_text_embeddings"):
+    if source.preprocessor is None:
         return said
     if alone:
         return [*said, "its text tower is not written: give a directory instead of a file to have both"]
     words = path.with_name(_TEXT_FILE)
     try:
-        family = type(backbone).__name__.removesuffix("Backbone")
-        preprocessor = getattr(keras_hub.models, f"{family}Preprocessor").from_preset(preset)
-        shape = backbone.vision_encoder.image_shape
-        apart_of_texts = export_words(backbone, preprocessor, origin, words, shape[0], converter)
+        apart = export_words(source, words)
     except BaseException:
         path.unlink()
         raise
-    return [
-        *said,
-        f"{words}: its vectors of {len(export_proof.TEXTS)} texts differ from the original's by {apart_of_texts:.1e}",
-    ]
+    count = len(export_proof.TEXTS)
+    return [*said, f"{words}: its vectors of {count} texts differ from the original's by {apart:.1e}"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 1 with one line on stderr if the towers cannot be exported."""
     parser = argparse.ArgumentParser(prog="python -m towers.export", description=__doc__)
-    parser.add_argument("preset", help="dinov2_small, clip_vit_base_patch16, siglip_base_patch16_224, or another one")
+    parser.add_argument(
+        "preset",
+        help="dinov2_small, clip_vit_base_patch16, siglip_base_patch16_224, another one, or a directory of OpenCLIP",
+    )
     parser.add_argument(
         "--image-size", type=int, help="side of the pictures in pixels, for DINOv2 alone (a multiple of 14)"
     )

@@ -9,14 +9,18 @@ from keras import layers, ops
 from numpy.typing import NDArray
 
 from towers.copies import affine, clip_block, copied, filled, numbers, siglip_block
+from towers.plain import UnknownTowerError
 
 
-def text_network(backbone: Any, length: int, name: str) -> keras.Model | None:
-    """The text tower as a model: tokens int32 (n, length) -> float32 (n, d) of length 1; None if the backbone has
-    none."""
+def text_network(backbone: Any, length: int, name: str) -> keras.Model:
+    """The text tower as a model: tokens int32 (n, length) -> float32 (n, d) of length 1. Raises UnknownTowerError for a
+    backbone that is not of CLIP or SigLIP."""
     build = _NETWORKS.get(type(backbone).__name__)
     if build is None:
-        return None
+        raise UnknownTowerError(
+            f"{type(backbone).__name__} is not one of the backbones whose text tower can be exported: "
+            f"{', '.join(_NETWORKS)}"
+        )
     tokens = keras.Input((length,), dtype="int32", name="tokens")
     return keras.Model(tokens, layers.UnitNormalization(name="vector")(build(backbone, tokens)), name=name)
 

@@ -6,6 +6,7 @@ tokenizers trained here.
 """
 
 import io
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ import tokenizers
 from tokenizers import models, pre_tokenizers, trainers
 
 from stages.backbone.export_proof import TEXTS
-from towers.export import NotEqualError, export, export_preset, export_words
+from towers.export import NotEqualError, export, export_preset, export_words, hub_source, read_source
+from towers.plain import UnknownTowerError
 
 SMALL = {"hidden_dim": 32, "num_layers": 2, "num_heads": 2, "intermediate_dim": 64}
 TEXT = {**SMALL, "embedding_dim": 32}
@@ -135,17 +137,85 @@ def preset(directory: Path, backbone: Any, tokenizer: Any) -> Path:
     return directory
 
 
+def open_clip(directory: Path, quick: bool) -> Path:
+    """Saves a model of OpenCLIP in the layout of those on Hugging Face, with the names and shapes of its tensors."""
+    lot, width, side, heads = np.random.default_rng(int(quick)), 32, 32, 2
+    directory.mkdir(parents=True)
+    words = clip_tokenizer()
+    (directory / "vocab.json").write_text(json.dumps(words.vocabulary))
+    (directory / "merges.txt").write_text("\n".join(words.merges) + "\n")
+    vision = {"image_size": side, "layers": 2, "width": width, "patch_size": 8, "head_width": width // heads}
+    text = {"context_length": 20, "vocab_size": len(words.vocabulary), "width": width, "heads": heads, "layers": 3}
+    model = {"embed_dim": 24, "vision_cfg": vision, "text_cfg": text, "quick_gelu": quick}
+    (directory / "open_clip_config.json").write_text(json.dumps({"model_cfg": model}))
+
+    shapes: dict[str, tuple[int, ...]] = {
+        "logit_scale": (),
+        "positional_embedding": (20, width),
+        "text_projection": (width, 24),
+        "token_embedding.weight": (len(words.vocabulary), width),
+        "visual.class_embedding": (width,),
+        "visual.positional_embedding": (17, width),
+        "visual.proj": (width, 24),
+        "visual.conv1.weight": (width, 3, 8, 8),
+    }
+    blocks = [f"visual.transformer.resblocks.{at}" for at in range(2)] + [
+        f"transformer.resblocks.{at}" for at in range(3)
+    ]
+    for name in (
+        "ln_final",
+        "visual.ln_pre",
+        "visual.ln_post",
+        *(f"{each}.ln_{at}" for each in blocks for at in (1, 2)),
+    ):
+        shapes |= {f"{name}.weight": (width,), f"{name}.bias": (width,)}
+    for each in blocks:
+        shapes |= {f"{each}.attn.in_proj_weight": (3 * width, width), f"{each}.attn.in_proj_bias": (3 * width,)}
+        for name, outer, inner in (("attn.out_proj", 1, 1), ("mlp.c_fc", 4, 1), ("mlp.c_proj", 1, 4)):
+            shapes |= {f"{each}.{name}.weight": (outer * width, inner * width), f"{each}.{name}.bias": (outer * width,)}
+    tensors = {
+        name: np.asarray(lot.normal(1.0 if ".ln_" in name and "weight" in name else 0.0, 0.2, shape), np.float16)
+        for name, shape in shapes.items()
+    }
+    header, body = {}, b""
+    for name, values in tensors.items():
+        ends = [len(body), len(body) + values.nbytes]
+        header[name] = {"dtype": "F16", "shape": values.shape, "data_offsets": ends}
+        body += values.tobytes()
+    written = json.dumps(header).encode()
+    (directory / "open_clip_model.safetensors").write_bytes(len(written).to_bytes(8, "little") + written + body)
+    return directory
+
+
+def refuse_other_architectures(saved: Path, directory: Path) -> None:
+    """Settings that are not known would change the network: they are refused and not left out."""
+    whole = json.loads((saved / "open_clip_config.json").read_text())
+    whole["model_cfg"]["text_cfg"]["hf_model_name"] = "roberta-base"
+    (saved / "open_clip_config.json").write_text(json.dumps(whole))
+    try:
+        export_preset(str(saved), directory / "roberta")
+    except UnknownTowerError as error:
+        assert "text_cfg of open_clip_config.json has hf_model_name" in str(error), error
+    else:
+        raise AssertionError("a text tower of another architecture was exported")
+    (saved / "merges.txt").unlink()
+    try:
+        export_preset(str(saved), directory / "wordless")
+    except UnknownTowerError as error:
+        assert "lacks merges.txt" in str(error), error
+    else:
+        raise AssertionError("a model without its tokenizer was exported")
+
+
 def refuse_other_tokens(directory: Path) -> None:
     """A tokenizer that reads one of the recorded texts in another way leaves no file behind."""
-    saved = str(directory / "presets" / "siglip")
-    backbone = keras_hub.models.Backbone.from_preset(saved)
-    preprocessor = keras_hub.models.SigLIPPreprocessor.from_preset(saved)
-    preprocessor.tokenizer.proto = siglip2_tokenizer().proto  # not what it computes with
+    source = read_source(str(directory / "presets" / "siglip"))
+    source.preprocessor.tokenizer.proto = siglip2_tokenizer().proto  # not what it computes with
     path = directory / "other-text.keras"
     try:
-        export_words(backbone, preprocessor, "a changed tokenizer", path, 32, Converter)
+        export_words(source, path)
     except NotEqualError as error:
-        assert str(error).startswith("the rebuilt tokenizer of a changed tokenizer reads"), error
+        assert str(error).startswith("the rebuilt tokenizer of KerasHub"), error
         assert not path.exists()
     else:
         raise AssertionError("a tokenizer that differs was written")
@@ -154,7 +224,8 @@ def refuse_other_tokens(directory: Path) -> None:
 def main(directory: Path) -> None:
     towers = {"dinov2": dinov2(0, False), "registers": dinov2(4, True)}
     for name, backbone in towers.items():
-        apart = export(randomised(backbone), Converter, name, f"a small {name}", directory / f"{name}.keras")
+        source = hub_source(randomised(backbone), Converter, f"a small {name}")
+        apart = export(source, name, directory / f"{name}.keras")
         assert apart < 1e-5, (name, apart)
     towers["dinov2"].save(directory / "foreign.keras")
 
@@ -171,10 +242,15 @@ def main(directory: Path) -> None:
     assert note == "its text tower is not written: give a directory instead of a file to have both"
 
     refuse_other_tokens(directory)
+    for quick in (False, True):
+        saved = open_clip(directory / "presets" / f"open-clip-{quick}", quick)
+        for line in export_preset(str(saved), directory / saved.name):
+            assert float(line.split()[-1]) < 1e-5, line
+    refuse_other_architectures(saved, directory)
     backbone = dinov2(0, False)
     backbone.encoder.layers[0].drop_path = lambda x, **_: 2.0 * x  # nothing that the rebuilt tower knows of
     try:
-        export(backbone, Converter, "other", "a changed tower", directory / "other.keras")
+        export(hub_source(backbone, Converter, "a changed tower"), "other", directory / "other.keras")
     except NotEqualError:
         assert not (directory / "other.keras").exists()
     else:

@@ -45,12 +45,21 @@ def test_an_exported_tower_is_a_backbone(exported: Path, tmp_path: Path, name: s
 
 @needs_keras_hub
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("name", "dimension", "length"), [("clip", 24, 77), ("siglip", 32, 64), ("siglip2", 32, 64)])
+@pytest.mark.parametrize(
+    ("name", "dimension", "length"),
+    [
+        ("clip", 24, 77),
+        ("siglip", 32, 64),
+        ("siglip2", 32, 64),
+        ("open-clip-False", 24, 20),
+        ("open-clip-True", 24, 20),
+    ],
+)
 def test_exported_presets_have_words(exported: Path, tmp_path: Path, name: str, dimension: int, length: int) -> None:
     assert main([str(exported / name), f"--out={tmp_path}"]) == 0  # which compares the vectors of both towers again
     spec = parse_spec((tmp_path / SPEC_FILE).read_bytes())
     assert (spec.name, spec.image_size, spec.dimension) == (name, 32, dimension)
-    assert re.fullmatch(r"KerasHub [\d.]+: .*presets/" + name, spec.weights.origin)
+    assert re.fullmatch(r"(KerasHub [\d.]+: .*presets/|OpenCLIP: )" + name, spec.weights.origin)
     tower = load_text_tower(tmp_path)
     assert tower is not None
     assert (tower.dimension, tower.length) == (dimension, length)
