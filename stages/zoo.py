@@ -210,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         source, words = given.source, given.text
-        if find(source) is None and Path(source).is_dir():
+        if source and find(source) is None and Path(source).is_dir():
             image, beside = towers_of(Path(source))
             source, words = str(image), words or beside
         if words is not None and not words.is_file():

@@ -95,7 +95,9 @@ def read_model(directory: Path) -> OpenClipModel:
         if strange := sorted(set(given) - known):
             raise UnknownTowerError(f"{name} of {SETTINGS} has {', '.join(strange)}: such a model cannot be exported")
     pixels = whole.get("preprocess_cfg", {})
-    mean, deviation = np.float32(pixels.get("mean", _MEAN)), np.float32(pixels.get("std", _DEVIATION))
+    mean, deviation = (
+        np.asarray(pixels.get(name, usual), np.float32) for name, usual in (("mean", _MEAN), ("std", _DEVIATION))
+    )
     words = keras_hub.models.CLIPTokenizer(
         str(directory / "vocab.json"), str(directory / "merges.txt"), pad_with_end_token=True
     )
@@ -103,7 +105,8 @@ def read_model(directory: Path) -> OpenClipModel:
         words, sequence_length=settings["text_cfg"].get("context_length", 77)
     )
     backbone = _backbone(settings, tensors)
-    return OpenClipModel(backbone, preprocessor, 1 / (255 * deviation), -mean / deviation, tensors, settings)
+    scale, offset = (np.asarray(each, np.float32) for each in (1 / (255 * deviation), -mean / deviation))
+    return OpenClipModel(backbone, preprocessor, scale, offset, tensors, settings)
 
 
 def _backbone(settings: Mapping[str, Any], t: Tensors) -> Any:

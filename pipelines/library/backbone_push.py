@@ -43,7 +43,7 @@ class PushOutcome:
 def must_exist(source: str) -> None:
     """Raises LookalikeError, with the names most like it, if the source is neither a backbone's name nor a file or
     directory."""
-    if find(source) is None and not Path(source).exists():
+    if find(source) is None and not (source and Path(source).exists()):
         raise LookalikeError(unknown(visible(source)))
 
 

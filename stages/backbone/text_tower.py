@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from tokenizers import Tokenizer
 
 from stages.backbone import export_proof, keras_import
 from stages.backbone.backbone_spec import TEXT_FILE
-from stages.backbone.forward_passes import ForwardPass
 from stages.datum.contract import StageError, load, spool
 from stages.datum.text_format import first_line
 
@@ -43,7 +42,9 @@ class TextTower:
     batch would multiply the time of the usual question, which has one.
     """
 
-    def __init__(self, forward: ForwardPass, tokenizer: Tokenizer, length: int, dimension: int) -> None:
+    def __init__(
+        self, forward: Callable[[NDArray[np.int32]], NDArray[Any]], tokenizer: Tokenizer, length: int, dimension: int
+    ) -> None:
         """forward: a pass of one text, int32 (1, length) -> float32 (1, dimension). tokenizer: pads and truncates to
         `length`."""
         self._forward = forward

@@ -22,10 +22,10 @@ def small_tokenizer(length: int = 16, words: int = 400, texts: Sequence[str] = _
     """A tokenizer of CLIP's form: lower case, bytes, `</w>` at the end of a word, padded to `length` tokens."""
     made = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     lower = [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
-    made.normalizer = normalizers.Sequence(lower)  # type: ignore[assignment]
+    made.normalizer = normalizers.Sequence(lower)
     split = pre_tokenizers.Split(Regex(_WORDS), behavior="removed", invert=True)
     bytewise = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    made.pre_tokenizer = pre_tokenizers.Sequence([split, bytewise])  # type: ignore[assignment]
+    made.pre_tokenizer = pre_tokenizers.Sequence([split, bytewise])
     letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
         vocab_size=words,
@@ -41,9 +41,7 @@ def small_tokenizer(length: int = 16, words: int = 400, texts: Sequence[str] = _
     made = Tokenizer.from_str(json.dumps(content))
     made.add_special_tokens([START, END])
     ends = [(token, made.token_to_id(token)) for token in (START, END)]
-    made.post_processor = processors.TemplateProcessing(  # type: ignore[assignment]
-        single=f"{START} $A {END}", special_tokens=ends
-    )
+    made.post_processor = processors.TemplateProcessing(single=f"{START} $A {END}", special_tokens=ends)
     made.enable_truncation(length)
     made.enable_padding(length=length, pad_id=made.token_to_id(END), pad_token=END)
     return made

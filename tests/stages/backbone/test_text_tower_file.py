@@ -6,6 +6,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from stages.backbone import export_proof
 from stages.backbone.backbone_spec import MODEL_FILE, TEXT_FILE
@@ -16,7 +17,7 @@ from tests.stages.models import SmallModel
 from tests.stages.text_towers import small_tokenizer, write_text_tower
 
 
-def seen(model: keras.Model) -> np.ndarray:
+def seen(model: keras.Model) -> NDArray[np.float32]:
     """Its vectors of the pictures of proofs, of length 1."""
     vectors = np.asarray(model.predict_on_batch(export_proof.pictures(32)))
     return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
