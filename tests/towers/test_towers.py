@@ -33,7 +33,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_keras_hub
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("name", "size", "dimension"), [("dinov2", 56, 32), ("registers", 56, 32), ("alone", 32, 24)])
 def test_an_exported_tower_is_a_backbone(exported: Path, tmp_path: Path, name: str, size: int, dimension: int) -> None:
     assert main([str(exported / f"{name}.keras"), f"--out={tmp_path}"]) == 0  # which compares the vectors again
@@ -44,7 +44,7 @@ def test_an_exported_tower_is_a_backbone(exported: Path, tmp_path: Path, name: s
 
 
 @needs_keras_hub
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("name", "dimension", "length"),
     [
@@ -69,7 +69,7 @@ def test_exported_presets_have_words(exported: Path, tmp_path: Path, name: str, 
 
 
 @needs_keras_hub
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_towers_of_two_presets_are_refused(exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     image, words = exported / "siglip" / "siglip.keras", exported / "siglip2" / TEXT_FILE
     assert main([str(image), f"--text={words}", f"--out={tmp_path}"]) == 1
@@ -77,7 +77,7 @@ def test_towers_of_two_presets_are_refused(exported: Path, tmp_path: Path, capsy
 
 
 @needs_keras_hub
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_layers_of_keras_hub_are_refused(exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(exported / "foreign.keras"), f"--out={tmp_path}"]) == 1
     assert "foreign.keras has layers that are not Keras's own: DINOV2Backbone of keras_hub" in capsys.readouterr().err
