@@ -139,7 +139,7 @@ experiment: $(READY) ## The original experiment with STL-10, in a library of its
 	$(BIN)/lookalike add stl10 $(if $(DATA_DIR),--data-dir "$(DATA_DIR)") && \
 	$(BIN)/lookalike results stl10 --output "$(EXPERIMENT)/results"
 
-towers: $(TOWERS_READY) ## Create .venv-towers with KerasHub, whose image towers towers/README.md exports.
+towers: $(TOWERS_READY) ## Create .venv-towers with KerasHub, whose towers towers/README.md exports.
 
 $(TOWERS_READY): towers/requirements.lock | $(READY)
 	@$(BIN)/python $(ENVIRONMENT) $(TOWERS) --lock towers/requirements.lock

@@ -1,6 +1,7 @@
 """The backbones that have names, and a program that makes one, or takes a user's own .keras file.
 
-`python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras, backbone.json and scale.json. Knows no Pachyderm.
+`python -m stages.zoo NAME|FILE|DIRECTORY --out DIR` writes backbone.keras, backbone.json, scale.json and, for a model
+that has words, text-tower.keras. Knows no Pachyderm.
 """
 
 if __name__ == "__main__":  # TensorFlow's import takes half of the time if it is loaded so
@@ -42,6 +43,7 @@ from stages.backbone.graphs.keras_parity import matches_keras
 from stages.backbone.keras_applications import application
 from stages.backbone.precision import PRECISIONS, PrecisionDrift, drift, in_precision
 from stages.backbone.reference_pictures import ReferencePictures, reference_pictures
+from stages.backbone.text_tower_file import towers_of, write_text_tower
 from stages.datum.contract import StageError
 from stages.quality import distance_scale
 
@@ -191,7 +193,12 @@ def _sha256(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 1 with one line on stderr if the backbone cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's files.")
-    parser.add_argument("source", metavar="NAME|FILE", help="a name in stages.backbone.catalogue, or a .keras file")
+    parser.add_argument(
+        "source",
+        metavar="NAME|FILE|DIRECTORY",
+        help="a name in stages.backbone.catalogue, a .keras file, or a directory that towers.export wrote",
+    )
+    parser.add_argument("--text", type=Path, help="the file of the text tower")
     parser.add_argument(
         "--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side of the pictures in pixels (default 224)"
     )
@@ -202,7 +209,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="directory for the files")
     given = parser.parse_args(arguments)
     try:
-        spec, loaded = _make(given.source, given.image_size, given.weights, given.out, given.precision)
+        source, words = given.source, given.text
+        if source and find(source) is None and Path(source).is_dir():
+            image, beside = towers_of(Path(source))
+            source, words = str(image), words or beside
+        if words is not None and not words.is_file():
+            raise StageError(f"the file of the text tower {words} does not exist")
+        spec, loaded = _make(source, given.image_size, given.weights, given.out, given.precision)
+        if words is not None:
+            write_text_tower(words, spec, loaded, given.out)
         tried = reference_pictures(spec.image_size)
         vectors = write_scale(given.out, spec, tried, loaded)
         entry = find(given.source)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from stages.backbone.backbone_spec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.backbone.backbone_spec import SPEC_FILE, TEXT_FILE, BackboneSpec, parse_spec
 from stages.backbone.catalogue import find
 from stages.datum.contract import StageError
 from stages.datum.text_format import rounded_time
@@ -31,9 +31,19 @@ def current_backbone(models: Repository) -> BackboneSpec | None:
 
 
 def describe_commit(connection: Connection, commit: str) -> str:
-    """The backbone of a commit of `models`, for people, with the start of its hash; "" for none."""
-    spec = current_backbone(Repository(connection, REPO, commit)) if commit else None
-    return "" if spec is None else f"{spec.described} {spec.sha256[:8]}"
+    """The backbone of a commit of `models`, for people, with the start of its hash and of its text tower's file; "" for
+    none."""
+    if not commit:
+        return ""
+    models = Repository(connection, REPO, commit)
+    spec, words = current_backbone(models), models.find(f"/{TEXT_FILE}")
+    with_words = "" if words is None else f" with words {words.hash[:8]}"
+    return "" if spec is None else f"{spec.described} {spec.sha256[:8]}{with_words}"
+
+
+def has_words(models: Repository) -> bool:
+    """Whether the model has a text tower, so that texts find pictures."""
+    return models.exists(f"/{TEXT_FILE}")
 
 
 def parse_or_none(description: bytes | None) -> BackboneSpec | None:

@@ -30,13 +30,14 @@ from stages.backbone.backbone_spec import BackboneSpec
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
     """The backbone in `models`: its name, the side of its pictures in pixels, the length of its vectors, the type it
-    computes in, and whether the index has the vectors of another one."""
+    computes in, whether the index has the vectors of another one, and whether it has a text tower."""
 
     name: str
     image_size: int
     dimension: int
     precision: str
     replacing: bool
+    words: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,9 @@ def read(connection: Connection) -> LibraryOverview:
     with parallel_reads() as reads:
         index = reads.submit(connection.retry, _index, connection)
         queries = reads.submit(connection.retry, lambda: len(list(Repository(connection, "queries").list())))
-        pushed = reads.submit(
-            connection.retry, lambda: backbones.current_backbone(Repository(connection, backbones.REPO))
-        )
+        models = Repository(connection, backbones.REPO)
+        pushed = reads.submit(connection.retry, backbones.current_backbone, models)
+        words = reads.submit(connection.retry, backbones.has_words, models)
         leases = reads.submit(connection.retry, gpu_holders.local_leases, connection)
         disk = reads.submit(_disk, connection)
         pipelines = connection.retry(ProjectJobs(connection).pipelines)
@@ -108,7 +109,7 @@ def read(connection: Connection) -> LibraryOverview:
     return LibraryOverview(
         pictures=number,
         queries=queries.result(),
-        model=_model(pushed.result(), {str(each["model"]) for each in index.result()}),
+        model=_model(pushed.result(), {str(each["model"]) for each in index.result()}, words.result()),
         image_size=_number(preprocess.get("IMAGE_SIZE")),
         fit=preprocess.get("FIT"),
         neighbours=_number(render.get("K")),
@@ -134,10 +135,11 @@ def _index(connection: Connection) -> list[Mapping[str, Any]]:
         return []  # another index: what is in it is not known here
 
 
-def _model(spec: BackboneSpec | None, indexed: set[str]) -> ModelSummary | None:
+def _model(spec: BackboneSpec | None, indexed: set[str], words: bool) -> ModelSummary | None:
     if spec is None:
         return None
-    return ModelSummary(spec.name, spec.image_size, spec.dimension, spec.precision, bool(indexed - {spec.sha256}))
+    replacing = bool(indexed - {spec.sha256})
+    return ModelSummary(spec.name, spec.image_size, spec.dimension, spec.precision, replacing, words)
 
 
 def _variables(pipelines: Mapping[str, Any], name: str) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """Fixtures of the end-to-end tests: servers with our specifications, small backbones, and pictures."""
 
 import io
+import shutil
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.e2e.world import MakeWorld, Paint, World
 from tests.file_schedule import everything
 from tests.servers import LATE, StartPachd
 from tests.shared_directories import once
+from tests.stages.text_towers import write_text_tower
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
@@ -35,6 +37,8 @@ def paint() -> Paint:
 SIDES = {"first": 96, "second": 96, "keras": 96, "large": 128, "usual": 224}
 """The pixels of the backbones' pictures."""
 
+WORDS = ("words", "other words")
+
 
 def _make_backbones(home: Path) -> None:
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
@@ -57,14 +61,18 @@ def _make_backbones(home: Path) -> None:
         spec = make_backbone(str(home / f"{name}.keras"), size, None, home / name)
         assert spec.graph is has_graph
         write_scale(home / name, spec, tried(size))
+    for seed, name in enumerate(WORDS):
+        shutil.copytree(home / "first", home / name)
+        write_text_tower(home / name, spec.dimension, seed)
 
 
 @pytest.fixture(scope="session")
 def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Directories with small backbones: "first", "second" and "keras" for pictures of 96 pixels, "large" for 128,
-    "usual" for the specifications' own 224. With all but "keras" and "large" features starts without Keras."""
+    "usual" for the specifications' own 224. With all but "keras" and "large" features starts without Keras. "words" and
+    "other words" are "first" with two text towers."""
     home = once(tmp_path_factory, "backbones", _make_backbones)
-    return {name: home / name for name in SIDES}
+    return {name: home / name for name in (*SIDES, *WORDS)}
 
 
 @pytest.fixture(scope="session")

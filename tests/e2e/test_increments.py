@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from stages.backbone.backbone_spec import TEXT_FILE
 from stages.decode.picture_normaliser import picture_id
 from stages.record import entry_paths
 from stages.record.framing import PictureSquare
@@ -101,7 +102,11 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     step("joined", world.query(BESIDE, paint(6)))
     step("left", world.forget(BESIDE))
     step("removed", world.remove("far.png", "red itself.png", "copies/red again.png"))
+    for name in ("words", "other words"):
+        step(name, world.push(backbones[name]))
+    assert world.repo("models").exists(f"/{TEXT_FILE}")
     step("second model", world.push(backbones["second"]))
+    assert not world.repo("models").exists(f"/{TEXT_FILE}"), "the text tower of the model before stayed"
     return Story(steps, files, world.commits(), (world.scratch, world.root))
 
 
@@ -119,6 +124,21 @@ def test_a_picture_that_changes_an_answer_renders_that_entry_alone(story: Story)
     assert step.datums["render"] == {"success": 1, "skipped": 1}
     changed = {path for path, hash in step.trees["render"].items() if story.steps["far"].trees["render"][path] != hash}
     assert {path.strip("/").partition("/")[0] for path in changed} == {"", "red.png"}
+
+
+@pytest.mark.parametrize("name", ["words", "other words"])
+def test_a_text_tower_recomputes_no_picture_and_no_answer(story: Story, name: str) -> None:
+    step, before = story.steps[name], story.steps["removed"]
+    assert step.processed == {
+        "features": 0,
+        "features-queries": 2,
+        "partition": 0,
+        "index": 0,
+        "search": 0,
+        "render": 0,
+    }
+    assert step.datums["features"] == {"skipped": sum(before.datums["features"].values())}
+    assert step.trees == before.trees
 
 
 def test_list_datum_shows_what_was_skipped(story: Story) -> None:

@@ -69,12 +69,17 @@ def _described(entry: CatalogueEntry) -> dict[str, object]:
         "lookalike model push efficientnet-lite2",
         "lookalike model push efficientnet-lite0 --image-size 160",
         "lookalike model push mine.keras",
+        "lookalike model push clip/",
     ),
 )
 def push(
     source: Annotated[
         str,
-        typer.Argument(metavar="NAME|FILE", help="A backbone's name, such as efficientnet-lite2, or a .keras file."),
+        typer.Argument(
+            metavar="NAME|FILE|DIRECTORY",
+            help="A backbone's name, such as efficientnet-lite2, a .keras file, or a directory with that of an image "
+            "tower and text-tower.keras.",
+        ),
     ],
     image_size: Annotated[
         int | None, typer.Option(help="Side of the pictures in pixels, for a named backbone [default: the library's].")
@@ -85,18 +90,23 @@ def push(
     precision: Annotated[
         Precision, typer.Option(help="The precision of a named backbone. Any but float32 is another model.")
     ] = "float32",
+    text: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The text tower of a .keras file, with which words find pictures."),
+    ] = None,
     wait: WaitOption = True,
     address: AddressOption = "",
 ) -> None:
     """Put a backbone into the repo models. A new one recomputes the features and all below.
 
     The pictures keep the size that the library has. A backbone of another size changes it in the same step: then the
-    pictures, too, are computed again.
+    pictures, too, are computed again. A text tower that is added to the same backbone, or replaced, recomputes no
+    picture.
     """
     backbone_push.must_exist(source)
     connection = open_write_connection(address)
     with console.status(f"making {escape(visible(source))}"):
-        pushed = backbone_push.push(connection, source, image_size, weights, precision)
+        pushed = backbone_push.push(connection, source, image_size, weights, precision, text)
     if pushed.change:
         say(f"{precision}: {pushed.change}")
     if not pushed.commit:
@@ -108,8 +118,10 @@ def push(
     if known is not None and image_size is None and known.image_size != side:
         say(f"{known.name} was trained on {known.image_size} pixels: --image-size {known.image_size} takes that")
     done = f"pushed {pushed.spec.name} for {side} × {side} pixels into models"
-    if pushed.scale_alone:
-        done = f"{pushed.spec.name} is there already: added its scale of distances"
+    if pushed.wordless:
+        say("the model before had a text tower, and this one has none: queries by words find nothing now")
+    if pushed.added:
+        done = f"{pushed.spec.name} is there already: added {' and '.join(pushed.added)}"
     conclude(connection, done, pushed.commit, wait)
 
 

@@ -140,7 +140,8 @@ def _model(facts: LibraryOverview) -> str:
     precision = "" if model.precision == "float32" else f", {model.precision}"
     later = "; the index still has another model's vectors" if model.replacing else ""
     sizes = "" if facts.image_size in (None, model.image_size) else f", but pictures are made {facts.image_size} px"
-    return f"{model.name}, {model.image_size} px{sizes}{fit}{precision}, K={facts.neighbours}{later}"
+    words = ", finds words" if model.words else ""
+    return f"{model.name}, {model.image_size} px{sizes}{fit}{precision}, K={facts.neighbours}{words}{later}"
 
 
 def _disk(disk: DiskUsage) -> str:

@@ -16,7 +16,15 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.backbone_push import PushOutcome, make, push, put
 from pipelines.specifications import pipeline_specs
-from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
+from stages.backbone.backbone_spec import (
+    MODEL_FILE,
+    SCALE_FILE,
+    SPEC_FILE,
+    TEXT_FILE,
+    BackboneSpec,
+    WeightsOrigin,
+    format_spec,
+)
 from stages.quality import distance_scale
 from tests import fake_gpus
 from tests.servers import Unique
@@ -83,7 +91,7 @@ def test_a_backbone_of_before_there_were_scales_gets_its_own(client: Client, rep
     put(repo, SPEC, made)
     repo.write([DeleteFile(f"/{SCALE_FILE}")])
     pushed = put(repo, SPEC, made)
-    assert pushed == PushOutcome(SPEC, None, head(client, repo), scale_alone=True)
+    assert pushed == PushOutcome(SPEC, None, head(client, repo), added=("its scale of distances",))
     assert repo.read(f"/{SCALE_FILE}") == (made / SCALE_FILE).read_bytes()
     assert put(repo, SPEC, made).commit == ""
 
@@ -95,6 +103,26 @@ def test_another_model_replaces_it(client: Client, repo: Repository, tmp_path: P
     assert (pushed.spec, pushed.replaced) == (other, SPEC)
     assert repo.read(f"/{MODEL_FILE}") == b"two"
     assert commits(client, repo) == 2
+
+
+def test_a_text_tower_stays_with_its_model_alone(client: Client, repo: Repository, tmp_path: Path) -> None:
+    with_words = write(tmp_path / "one", SPEC, b"one")
+    (with_words / TEXT_FILE).write_bytes(b"words")
+    assert put(repo, SPEC, with_words).added == ()
+    assert repo.read(f"/{TEXT_FILE}") == b"words"
+    assert put(repo, SPEC, with_words) == PushOutcome(SPEC, None, "")
+    assert put(repo, SPEC, write(tmp_path / "bare", SPEC, b"one")) == PushOutcome(SPEC, None, "")  # keeps them
+
+    (with_words / TEXT_FILE).write_bytes(b"other words")
+    replaced = put(repo, SPEC, with_words)
+    assert replaced == PushOutcome(SPEC, None, head(client, repo), added=("its text tower",))
+    assert repo.read(f"/{TEXT_FILE}") == b"other words"
+
+    other = replace(SPEC, name="other", sha256="2" * 64)
+    pushed = put(repo, other, write(tmp_path / "two", other, b"two"))
+    assert pushed == PushOutcome(other, SPEC, head(client, repo), wordless=True)
+    assert not repo.exists(f"/{TEXT_FILE}")
+    assert not put(repo, SPEC, write(tmp_path / "again", SPEC, b"one")).wordless
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,18 @@
 """The head of the status: the facts about a library, for people and as JSON."""
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipelines.client.backbones import describe_commit
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
-from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
+from stages.backbone.backbone_spec import TEXT_FILE, BackboneSpec, WeightsOrigin, format_spec
 from stages.knn import gpu_notices
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
@@ -63,12 +65,23 @@ def test_the_status_begins_with_the_facts(library: Connection, command: Command)
     assert told["server"] == {"address": library.address, "project": library.project}
     assert (told["library"]["pictures"], told["library"]["queries"]) == (2400, 2)
     assert told["library"]["model"] == {
-        "name": "net-9", "image_size": 160, "dimension": 1280, "precision": "float32", "replacing": False
+        "name": "net-9", "image_size": 160, "dimension": 1280, "precision": "float32", "replacing": False,
+        "words": False
     }  # fmt: skip
     assert told["library"]["neighbours"] == 4
     assert told["jobs"] == {"running": 0, "waiting": 0}
     assert [each["repo"] for each in told["rejected"]] == ["images", "queries", "queries"]
     assert [each["name"] for each in told["pipelines"]] == ["preprocess-queries", "preprocess", "index", "render"]
+
+
+def test_a_model_with_a_text_tower_is_told(library: Connection, command: Command) -> None:
+    models = Repository(library, "models")
+    bare = describe_commit(library, models.write([PutFile(f"/{TEXT_FILE}.old", b"no tower")]))
+    assert (bare, "finds words" in command.says("status")) == (f"{NET.described} {NET.sha256[:8]}", False)
+    words = describe_commit(library, models.write([PutFile(f"/{TEXT_FILE}", b"a tower")]))
+    assert re.fullmatch(f"{re.escape(bare)} with words [0-9a-f]{{8}}", words)
+    assert ", K=4, finds words\n" in command.says("status")
+    assert json.loads(command.says("status", "--json"))["library"]["model"]["words"] is True
 
 
 def test_a_model_that_replaces_that_of_the_index_is_told(library: Connection, command: Command) -> None:
