@@ -12,7 +12,7 @@ import shutil
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -83,18 +83,18 @@ def read(
     framing: Framing,
     decoders: DecoderProcesses,
     limits: FileLimits = LIMITS,
-    without: Path | None = None,
+    without: Collection[Path] = (),
 ) -> Iterator[DecodedPicture | UnreadableFile]:
     """Everything in a datum's file or directory, pictures normalised, in the order of the files.
 
     A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
     member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
-    its number, also where a block holds it under that name. without: a file that is left out. Raises OSError if the
+    its number, also where a block holds it under that name. without: files that are left out. Raises OSError if the
     machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         reader = _Reader(framing, limits, Path(scratch), decoders)
-        files = ((path, repo_path) for repo_path, path in _files(given) if path != without)
+        files = ((path, repo_path) for repo_path, path in files_of(given) if path not in without)
         yield from _decoded(each for file in files for each in reader.datum_file(*file))
 
 
@@ -135,7 +135,7 @@ def _outcome(each: _Found) -> DecodedPicture | UnreadableFile:
     return DecodedPicture(source, found.framed, found.coded, found.thumbnail, found.identity)
 
 
-def _files(given: DatumInput) -> Iterator[tuple[str, Path]]:
+def files_of(given: DatumInput) -> Iterator[tuple[str, Path]]:
     """Path in the repo and on disk of the datum's file, or of each in its directory, sorted."""
     if not given.path.is_dir():
         yield given.repo_path, given.path

@@ -23,8 +23,8 @@ DEFAULT_K = 12
 LONGEST_WHERE = 8000
 """Characters of a filter by attributes."""
 
-LONGEST_TEXT = 1000
-"""Characters of a text. A model of text reads its first 60 or so words, and leaves the rest unread."""
+LONGEST_TEXT = 8000
+"""Characters of a text, far more than a model reads: of most models that is the first 50 words or so."""
 
 MOST_WITHOUT = 16
 """Texts that are subtracted."""
