@@ -13,6 +13,7 @@ MOST_BYTES = 1 << 16  # of backbone.json
 MODEL_FILE = "backbone.keras"
 SPEC_FILE = "backbone.json"
 SCALE_FILE = "scale.json"  # see stages.quality.distance_scale
+TEXT_FILE = "text-tower.keras"  # see stages.backbone.text_tower; most models have none
 PUSH = "push one with: lookalike model push efficientnet-lite0"
 
 

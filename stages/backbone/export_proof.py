@@ -1,6 +1,8 @@
-"""The proof that an exported .keras file carries: the vectors that the original model gave of fixed pictures.
+"""The proof that an exported .keras file carries: the vectors that the original model gave of fixed pictures or texts.
 
-Imports neither Keras nor another stage module, since it is used where these are not installed.
+A text tower's file also carries its tokenizer, and the vectors that the image tower of the same model gave, by which
+the two are known to belong together. Imports neither Keras nor another stage module, since it is used where these are
+not installed.
 """
 
 import json
@@ -14,14 +16,47 @@ from numpy.typing import NDArray
 TOLERANCE = 1e-3
 """Greatest distance between two vectors of a picture that count as equal, as a share of their length."""
 
-_MEMBER = "lookalike.json"  # Keras ignores members that it does not know
+_MEMBER, _TOKENIZER = "lookalike.json", "tokenizer.json"  # Keras ignores members that it does not know
 _PICTURES = 4
+
+TEXTS = (
+    "",
+    "a photo of a cat",
+    "Red BICYCLE in snow, 2024!",
+    "it's two dogs' bowls: 3.5 kg (50 %)",
+    "café crème, Straße, ÉCOLE, ĳsje",
+    "cafe\u0301 \ufb01ne \uff21\uff22\uff23 ½",  # combining, ligature, full width
+    "красный велосипед на снегу",
+    "雪の中の赤い自転車",
+    "دراجة حمراء في الثلج",
+    "लाल साइकिल",
+    "👩\u200d🚀 🚲❄️ 🇫🇷",
+    "tab\tnew\nline\r\n two  spaces \u00a0 \u3000 end ",
+    "\x01\x07\x1b[31m \u200b\ufeff\ufffd \U0010ffff",
+    "<|startoftext|> <|endoftext|> </s> <pad> <unk> <s> [SEP] ▁ </w> Ġ",
+    "dictionary donaudampfschifffahrtsgesellschaft https://example.org/a_b-c?d=1&e=~2",
+    "one two three four five six seven eight nine ten " * 12,  # beyond every context
+)
+"""The texts of every proof: kinds that tokenizers are known to cut differently."""
 
 
 @dataclass(frozen=True)
 class ExportProof:
     origin: str  # the model that was exported, for people
     vectors: NDArray[np.float32]  # (n, d), of `pictures`
+
+
+@dataclass(frozen=True)
+class TextProof:
+    """The proof of a text tower.
+
+    vectors: (n, d), of TEXTS. pictures: (m, d), of `pictures` by the image tower of the same model; None if that was
+    not exported with it.
+    """
+
+    origin: str
+    vectors: NDArray[np.float32]
+    pictures: NDArray[np.float32] | None
 
 
 def pictures(side: int) -> NDArray[np.uint8]:
@@ -48,6 +83,39 @@ def read_proof(path: Path) -> ExportProof | None:
             found = json.loads(archive.read(_MEMBER))
         return ExportProof(str(found["origin"]), np.asarray(found["vectors"], np.float32))
     except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
+        return None
+
+
+def attach_text_proof(path: Path, proof: TextProof, tokenizer: str) -> None:
+    """Adds the proof and the tokenizer, JSON of the package `tokenizers`, to the .keras file of a text tower."""
+    found = {
+        "origin": proof.origin,
+        "texts": proof.vectors.tolist(),
+        "pictures": None if proof.pictures is None else proof.pictures.tolist(),
+    }
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(_TOKENIZER, tokenizer)
+        archive.writestr(_MEMBER, json.dumps(found))
+
+
+def read_text_proof(path: Path) -> TextProof | None:
+    """The proof in the .keras file of a text tower; None if it has none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = json.loads(archive.read(_MEMBER))
+        seen = found["pictures"]
+        of_pictures = None if seen is None else np.asarray(seen, np.float32)
+        return TextProof(str(found["origin"]), np.asarray(found["texts"], np.float32), of_pictures)
+    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
+        return None
+
+
+def read_tokenizer(path: Path) -> str | None:
+    """The tokenizer in the .keras file of a text tower; None if it has none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(_TOKENIZER).decode()
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
         return None
 
 
