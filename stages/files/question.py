@@ -29,6 +29,12 @@ LONGEST_TEXT = 8000
 MOST_WITHOUT = 16
 """Texts that are subtracted."""
 
+LONGEST_VECTOR = 65_536
+"""Numbers of a vector."""
+
+_LARGEST = 3.4e38
+"""The largest number of a vector, which is float32."""
+
 OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance", "text", "without"})
 """The fields that the pipelines know."""
 
@@ -81,6 +87,9 @@ BoxEdges = Annotated[_Edges, BeforeValidator(_edges, json_schema_input_type=_Edg
 """Left, top, right and bottom of a region, as shares of the picture's width and height."""
 
 
+VectorNumber = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
+
+
 class StrictModel(BaseModel):
     """A part of a question: no other fields, and no value of another type."""
 
@@ -88,8 +97,7 @@ class StrictModel(BaseModel):
 
 
 class Question(StrictModel):
-    """One question about one or several pictures, about words, or about both. Without a metric the index's own
-    counts."""
+    """One question about pictures, words, a vector, or several of these. Without a metric the index's own counts."""
 
     k: int = Field(default=DEFAULT_K, ge=1, le=LARGEST_K, description="The number of nearest pictures.")
     filter: str = Field(
@@ -121,6 +129,12 @@ class Question(StrictModel):
     )
     without: _Texts = Field(
         default=(), description="What the pictures do not show, in words: a text, or several separated by commas."
+    )
+    vector: list[VectorNumber] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=LONGEST_VECTOR,
+        description="A vector of the index's model, to ask about beside the pictures or in their place.",
     )
     exact: bool = Field(default=True, description="False for an approximate answer, by the codes of the index.")
 
