@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from stages.datum.contract import StageError
+from stages.record.pfs_names import TEXTS_FILE
 from stages.record.sources import Source, unite
-
-FILE = "texts.jsonl"
 
 
 class QueryText(NamedTuple):
@@ -47,7 +46,7 @@ def write(path: Path, texts: Iterable[QueryText]) -> None:
 def read(directory: Path) -> list[QueryText]:
     """The texts of an entry, by id, from the directory that preprocess or features wrote for it; [] without any. Raises
     StageError for a file that `write` did not write."""
-    for path in directory.glob(f"*{FILE}"):
+    for path in directory.glob(f"*{TEXTS_FILE}"):
         try:
             return [_read(json.loads(line)) for line in path.read_bytes().splitlines()]
         except (ValueError, KeyError, TypeError) as failure:

@@ -14,7 +14,7 @@ from stages.files import path_globs, query_texts
 from stages.files.packs import Rejection
 from stages.files.query_texts import QueryText
 from stages.files.question import LONGEST_TEXT, OF_ENTRIES, Question, QuestionError, from_json, validated
-from stages.record.pfs_names import QUESTION_FILE
+from stages.record.pfs_names import QUESTION_FILE, TEXTS_FILE
 from stages.record.sources import Source
 
 _MOST_JSON = 1 << 16
@@ -49,7 +49,7 @@ class EntryQuestion:
         if self.question.given and not self.refused:
             (entry / f"{src}.{QUESTION_FILE}").write_bytes(entry_json(self.question))
         if self.texts:
-            query_texts.write(entry / f"{src}.{query_texts.FILE}", self.texts)
+            query_texts.write(entry / f"{src}.{TEXTS_FILE}", self.texts)
 
 
 def read_words(question: tuple[Path, str] | None, files: Mapping[Path, str]) -> EntryQuestion:

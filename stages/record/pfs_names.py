@@ -17,6 +17,7 @@ LONGEST_COMPONENT = 255  # bytes, of a file name on the worker's disk
 NAMES_FILE = "%names"  # lists a directory's names, one per line, since Pachyderm's directory hash ignores names
 MEMBERS_FILE = "%names.jsonl"  # may begin a block: a line {"path": true name, "sha256": hex, "size": bytes} a picture
 QUESTION_FILE = "question.json"  # in a query entry: what is asked about its pictures, see stages.files.question
+TEXTS_FILE = "texts.jsonl"  # of an entry, on its way to its sheet: the words that are asked about
 EMPTY = "%void"  # the escaped empty name, which no file system has but the functions here must handle
 # Files that operating systems leave in folders and archives, and the state of a library in the folder that it is of:
 # skipped without a record.
