@@ -25,15 +25,12 @@ from stages.files import pack_tables, thumbnail_files
 from stages.files.packs import PackPicture, Rejection, write_pack, write_rejections
 from stages.record import part_names
 from stages.record.framing import FITS, Framing
-from stages.record.pfs_names import QUESTION_FILE, unescape
+from stages.record.pfs_names import QUESTION_FILE, is_text, unescape
 
 VERSION = 17
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"
-
-_WORDS = ".txt"
-"""The ending of files of words in query entries."""
 
 if TYPE_CHECKING:  # few entries have words or a question
     from stages.filters.entry_question import EntryQuestion
@@ -128,7 +125,7 @@ def _entry_question(given: DatumInput) -> EntryQuestion | None:
         return None
     question = _question_file(given)
     true = "" if question is None else unescape(f"{given.repo_path}/{question.relative_to(given.path)}")
-    words = {path: unescape(name) for name, path in files_of(given) if name.lower().endswith(_WORDS) and path.is_file()}
+    words = {path: unescape(name) for name, path in files_of(given) if is_text(name) and path.is_file()}
     if question is None and not words:
         return None
     asked: EntryQuestion = load("stages.filters.entry_question").read_words(

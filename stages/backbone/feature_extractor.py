@@ -90,7 +90,8 @@ class FeatureExtractor:
         if known and tower is not None:
             words = text_points.text_points(tower, [(each.text, each.without) for each in known])
             vectors = np.concatenate([vectors, words])[order]
-            query_texts.write(out / TEXTS_FILE, known)
+            read = (each._replace(unread=tower.unread(each.text)) for each in known)
+            query_texts.write(out / TEXTS_FILE, read)
         np.save(out / "vectors.npy", vectors)
         rows = [*(each.facts for each in pictures.by_id.values()), *map(_row, known)]
         self._images([rows[at] for at in order.tolist()], pictures.fit).write(table)

@@ -24,6 +24,13 @@ class QueryText(NamedTuple):
     text: str
     without: tuple[str, ...]
     sources: tuple[Source, ...]
+    unread: str = ""  # the end of the text that the model does not read; known after features
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What was asked, for an answer: without what is empty."""
+        told = {"text": self.text, "without": list(self.without), "unread": self.unread}
+        return {name: value for name, value in told.items() if value}
 
 
 def make(text: str, without: Sequence[str], source: Source) -> QueryText:

@@ -197,7 +197,7 @@ def json_lines(answers: EntryAnswers) -> Iterator[str]:
                 "k": answers.k,
                 "metric": answers.metric,
                 **answers.limits,
-                **({} if answer.words is None else {"text": answer.words.text, "without": list(answer.words.without)}),
+                **({} if answer.words is None else answer.words.said),
                 "backbone": answers.origin.backbone if answers.origin else "",
                 "model": answers.origin.model if answers.origin else None,
                 "neighbors": [

@@ -64,6 +64,9 @@ def notes(answers: EntryAnswers) -> list[str]:
         said.append(small_library(answers.library_size, answers.k))
     if any(each.words is not None for each in answers.answers):
         said.append(WORDS_APART)
+    unread = [each.words.unread for each in answers.answers if each.words is not None and each.words.unread]
+    if unread:
+        said.append(f"The model did not read the end of a text: “{unread[0]}”.")
     if answers.rejected:
         files = counted(len(answers.rejected), "file", "files")
         verb = "was" if len(answers.rejected) == 1 else "were"

@@ -18,7 +18,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.queries import QueryEntries, QueryUpload
 from pipelines.library.result_sheets import ResultSheet
-from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, TEXT_FILE, BackboneSpec
 from stages.datum.file_cache import FileCache, default_place
 from stages.record import entry_paths
 
@@ -189,7 +189,7 @@ class _Question:
         """The directory of the backbone of then."""
         place = self.scratch / "models"
         if not place.is_dir():
-            names = (MODEL_FILE, SPEC_FILE, SCALE_FILE)
+            names = (MODEL_FILE, SPEC_FILE, SCALE_FILE, TEXT_FILE)
             files = [each for each in self.models.entries("/*") if each.name in names]
             with self.steps.transferring("fetching model", sum(each.size for each in files)) as report:
                 for each in files:
