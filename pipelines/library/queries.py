@@ -37,6 +37,16 @@ class QueryEntries:
     left_out: list[str]
     unreadable: dict[str, str]
 
+    @property
+    def worded(self) -> bool:
+        """Whether an entry asks with words alone."""
+        return any(all(is_text(each.name) for each in group) for group in self.groups)
+
+    @property
+    def wordless(self) -> bool:
+        """Whether an entry asks with pictures alone."""
+        return any(not any(is_text(each.name) for each in group) for group in self.groups)
+
 
 @dataclass(frozen=True, slots=True)
 class QueryRemoval:

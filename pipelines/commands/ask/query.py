@@ -129,11 +129,11 @@ def query(
             raise typer.BadParameter("it goes with --at", param_hint="'--with-todays-code'")
         if not wait:
             raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
+        query_words.check_without(found, question)
         interrupts.explain("interrupted: nothing was written")
         with checked(found) as wait_for_good:
             connection = open_connection(address)
             commit = past_library.answering_commit(connection, connection.retry(commit_at, connection, at))
-            query_words.check(connection, found, question, past_library.source(connection, "models", commit))
             file = _question_file(question, connection, library_state.commit_of(connection, LIBRARY, commit), commit)
             found = wait_for_good()
         say(f"asking the library of commit {commit}; nothing is written to the server")
@@ -153,7 +153,7 @@ def query(
         if not as_json:
             _show_served(served)
         answer_export.write(served.rows, csv, parquet)
-        if by_service or not question.for_pipelines or (question.without and query_words.lacks(found)):
+        if by_service or not question.for_pipelines or (question.without and found.wordless):
             if as_json:
                 say_json({**_served_data(served), "skipped": found.left_out, "unreadable": found.unreadable})
             require_readable(found.unreadable)
@@ -161,7 +161,8 @@ def query(
     with ExitStack() as checks:
         good = checks.enter_context(checked(found)) if served is None else None
         connection = open_write_connection(address)
-        query_words.check(connection, found, question)
+        query_words.check_without(found, question)
+        query_words.check_tower(connection, found)
         file = _question_file(question, connection)
         if good is not None:
             result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)

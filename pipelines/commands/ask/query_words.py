@@ -82,20 +82,17 @@ def laid_out(words: Sequence[str]) -> Iterator[list[Path]]:
         yield files
 
 
-def lacks(found: QueryEntries) -> bool:
-    """Whether an entry has pictures alone."""
-    return not all(any(is_text(each.name) for each in group) for group in found.groups)
-
-
-def check(connection: Connection, found: QueryEntries, question: Question, models: str = "") -> None:
-    """Raises LookalikeError for words that the pipelines cannot answer. models: a commit of the repo, by default the
-    newest."""
-    if question.without and lacks(found):
+def check_without(found: QueryEntries, question: Question) -> None:
+    """Raises LookalikeError for a question that takes words away from pictures, which the pipelines cannot."""
+    if question.without and found.wordless:
         raise LookalikeError(
             "the pipelines take --without from words alone: start `lookalike serve`, which takes it from pictures, too"
         )
-    asked = any(all(is_text(each.name) for each in group) for group in found.groups)
-    if asked and not connection.retry(Repository(connection, REPO, models).exists, f"/{TEXT_FILE}"):
+
+
+def check_tower(connection: Connection, found: QueryEntries) -> None:
+    """Raises LookalikeError for words where the newest model has no text tower."""
+    if found.worded and not connection.retry(Repository(connection, REPO).exists, f"/{TEXT_FILE}"):
         raise LookalikeError(
             f"{load('stages.backbone.text_tower').NO_WORDS}; the page of `lookalike serve` finds words in names and "
             "attributes without one"
