@@ -1,45 +1,16 @@
 """Words as a question over HTTP and from Python: by a real text tower of random weights."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lookalike import Library, LookalikeError
-from stages.backbone.text_tower import TextTower, load_text_tower
+from stages.backbone.text_tower import TextTower
 from stages.knn.vector_set import VectorSet
-from stages.quality.distance_limits import DistanceLimits
-from stages.quality.distance_scale import DistanceScale
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.follow.snapshots import Snapshot
 from tests.stages.serving import services
 from tests.stages.serving.services import Service
-from tests.stages.text_towers import write_text_tower
-
-_LIMITS = DistanceLimits(changed=1.0, very_similar=10.0, similar=100.0)
-
-
-@pytest.fixture(scope="module")
-def tower(tmp_path_factory: pytest.TempPathFactory) -> TextTower:
-    directory = tmp_path_factory.mktemp("models")
-    write_text_tower(directory, 16)
-    made = load_text_tower(directory)
-    assert made is not None
-    return made
-
-
-@pytest.fixture(scope="module")
-def worded(ready: Snapshot, tower: TextTower) -> Snapshot:
-    """The library with a model that has words and a scale between pictures."""
-    scale = DistanceScale(ready.spec.sha256, False, _LIMITS, _LIMITS)
-    return replace(ready, words=tower, scale=scale)
-
-
-@pytest.fixture(scope="module")
-def texts(worded: Snapshot) -> Iterator[Service]:
-    with services.running(SnapshotState("ready", snapshot=worded)) as running:
-        yield running
 
 
 def _nearest(snapshot: Snapshot, point: Any, metric: str = "euclidean") -> list[tuple[str, float]]:

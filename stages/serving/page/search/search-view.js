@@ -71,7 +71,7 @@ export class Answers extends QuestionView {
   #draw({ answer, unfolded }) {
     const { neighbors: neighbours } = answer;
     const { current } = this.standing;
-    const title = `Pictures like ${titleOf(answer)}`;
+    const title = titleOf(answer);
     document.title = `${title} · lookalike`;
     byId("title").textContent = title;
     byId("summary").textContent = details.summary(answer, current?.pictures);
@@ -96,7 +96,7 @@ export class Answers extends QuestionView {
     const hooks = { href: (each) => moves.searchOf(each.id), view: (each) => moves.show(each.id), told: notices.tell };
     const list = neighbours.length ? results.tiles(neighbours, unfolded, hooks) : nothing();
     const weak = neighbours.length > 0 && neighbours.every((each) => each.likeness === "weak");
-    byId("tiles").replaceChildren(...(weak ? [nothingSimilar()] : []), list, ...further(answer, this.standing.current?.k?.most ?? 0));
+    byId("tiles").replaceChildren(...(weak ? [nothingSimilar()] : []), ...aboutWords(answer), list, ...further(answer, this.standing.current?.k?.most ?? 0));
   }
 }
 
@@ -106,10 +106,19 @@ const nothing = () => make("p", { class: "nothing" }, "No picture in the library
 
 const nothingSimilar = () => make("p", { class: "note" }, "Nothing in the library looks similar. These are the nearest.");
 
-function titleOf(answer) {
-  const [first] = answer.pictures;
-  const several = answer.pictures.length > 1 && `${answer.combine} of ${answer.pictures.length} pictures`;
-  return several || words.basename(first?.name || "this one");
+function titleOf({ pictures, combine, text, without = [] }) {
+  const [first] = pictures;
+  const several = pictures.length > 1 && `${combine} of ${pictures.length} pictures`;
+  const like = first && `Pictures like ${several || words.basename(first.name || "this one")}`;
+  const said = text && (like ? `and “${text}”` : `Pictures of “${text}”`);
+  return [like, said, without.length > 0 && `without ${without.join(", ")}`].filter(Boolean).join(" ");
+}
+
+/** What to know of an answer to words. */
+function aboutWords({ text, without = [], unread }) {
+  if (!text && !without.length) return [];
+  const cut = unread ? ` The model did not read the end of the text: “${unread}”.` : "";
+  return [make("p", { class: "note" }, `The nearest first. Distances from words are on another scale than between pictures.${cut}`)];
 }
 
 /** The button for twice as many neighbours, if there may be more. */
