@@ -13,6 +13,7 @@ import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
 import * as words from "../kit/text-format.js";
 
+const LONGEST_TITLE = 80; // characters of words
 const IN_ADDRESS = 100; // most pictures that an address can name, with proxies on the way
 
 export class Answers extends QuestionView {
@@ -106,11 +107,12 @@ const nothing = () => make("p", { class: "nothing" }, "No picture in the library
 
 const nothingSimilar = () => make("p", { class: "note" }, "Nothing in the library looks similar. These are the nearest.");
 
-function titleOf({ pictures, combine, text, without = [] }) {
+function titleOf({ pictures, combine, text = "", without = [] }) {
   const [first] = pictures;
   const several = pictures.length > 1 && `${combine} of ${pictures.length} pictures`;
   const like = first && `Pictures like ${several || words.basename(first.name || "this one")}`;
-  const said = text && (like ? `and “${text}”` : `Pictures of “${text}”`);
+  const quoted = `“${text.length > LONGEST_TITLE ? `${text.slice(0, LONGEST_TITLE)}…` : text}”`;
+  const said = text && (like ? `and ${quoted}` : `Pictures of ${quoted}`);
   return [like, said, without.length > 0 && `without ${without.join(", ")}`].filter(Boolean).join(" ");
 }
 
@@ -118,7 +120,7 @@ function titleOf({ pictures, combine, text, without = [] }) {
 function aboutWords({ text, without = [], unread }) {
   if (!text && !without.length) return [];
   const cut = unread ? ` The model did not read the end of the text: “${unread}”.` : "";
-  return [make("p", { class: "note" }, `The nearest first. Distances from words are on another scale than between pictures.${cut}`)];
+  return [make("p", { class: "note" }, `The nearest first, with distances. Those from words are on another scale than between pictures.${cut}`)];
 }
 
 /** The button for twice as many neighbours, if there may be more. */

@@ -38,7 +38,7 @@ def test_words_are_typed_refined_and_kept_in_the_address(worded_tab: Tab, texts:
     found = texts.search({"text": "red bicycle, <b>雪"}).data["neighbors"]
     near = [each["sources"][0]["path"].rpartition("/")[2] for each in found if each["group"] <= 12]
     assert tab.names()[:3] == near[:3]
-    expect(tab.find("#tiles .note")).to_contain_text("Distances from words are on another scale than between pictures.")
+    expect(tab.find("#tiles .note")).to_contain_text("Those from words are on another scale than between pictures.")
     expect(tab.find(".likeness, .similar")).to_have_count(0)
     expect(tab.find("#tiles .measure b").first).to_have_attribute("title", f"Distance {found[0]['distance']}")
     tab.find("#asked-without").fill("snow, ice")
