@@ -1,13 +1,20 @@
 """Words as a question over HTTP and from Python: by a real text tower of random weights."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from lookalike import Library, LookalikeError
+from pipelines.client.services.service_discovery import ServiceEndpoint
+from pipelines.commands.ask import service_query
+from pipelines.library import queries
 from stages.backbone.text_tower import TextTower
+from stages.files import query_texts
+from stages.files.question import Question
 from stages.knn.vector_set import VectorSet
+from stages.record.sources import Source
 from stages.serving.follow.snapshots import Snapshot
 from tests.stages.serving import services
 from tests.stages.serving.services import Service
@@ -142,3 +149,40 @@ def test_from_python(texts: Service) -> None:
             library.search(text=" ")
         with pytest.raises(LookalikeError, match="without takes something away"):
             library.search(without="snow")
+
+
+def test_the_command_asks_a_service_with_words(
+    texts: Service, service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a cat.txt").write_text("a cat")
+    (tmp_path / "mine.png").write_bytes(services.made(6))
+    found = queries.find([tmp_path / "a cat.txt", tmp_path / "mine.png"])
+    connection: Any = None  # a service that is known needs none
+
+    def asks(running: Service) -> None:
+        endpoint = ServiceEndpoint(f"http://127.0.0.1:{running.port}", "the service", status={"state": "ready"})
+        monkeypatch.setattr(service_query.service_discovery, "running", lambda _: endpoint)
+
+    asks(texts)
+    monkeypatch.setattr(service_query.result_sheets, "neighbours_kept", lambda _: None)
+    served = service_query.ask(connection, found, 3, Question(without=("snow",)))
+    assert served is not None
+    lines = dict(served.answers)
+    assert [each["path"] for each in served.rows if each["query"] == "a cat.txt"]
+    answer = texts.search({"text": "a cat", "without": "snow", "k": 3}).data
+    told = lines["a cat.txt"]
+    assert [each["id"] for each in told["neighbors"]] == [id for id, _ in _found(answer)][:3]
+    assert (told["text"], told["without"], {each["likeness"] for each in told["neighbors"]}) == (
+        "a cat",
+        ["snow"],
+        {None},
+    )
+    assert told["query"] == query_texts.make("a cat", ["snow"], Source("", "")).id
+    assert {each["likeness"] for each in lines["mine.png"]["neighbors"]} == {None}  # less words, it is no picture's
+    together = service_query.ask(connection, found, 3, Question(combine="all"))
+    assert together is not None and [name for name, _ in together.answers] == ["a cat.txt, mine.png"]
+    with pytest.raises(LookalikeError, match="combines pictures with one text"):
+        service_query.ask(connection, found, 3, Question(combine="all", text="a dog"))
+    asks(service)
+    with pytest.raises(LookalikeError, match="the model has no text tower"):
+        service_query.ask(connection, found, 3, Question())
