@@ -138,7 +138,13 @@ class Library:
         """
         region = None if box is None else list(box)
         numbers = None if vector is None else np.asarray(vector, np.float64).tolist()
-        options = {"k": k, "metric": metric, "filter": filter, "where": where, "max_distance": max_distance}
+        options: dict[str, Any] = {
+            "k": k,
+            "metric": metric,
+            "filter": filter,
+            "where": where,
+            "max_distance": max_distance,
+        }
         options |= {"text": text, "without": without if isinstance(without, str) else list(without)}
         options |= {"vector": numbers, "box": region}
         try:

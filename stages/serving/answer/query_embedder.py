@@ -122,7 +122,11 @@ class QueryEmbedder:
 
     async def words(self, tower: TextTower, texts: Sequence[str]) -> Vectors:
         """The vectors of n texts, at least one, float32 (n, d)."""
-        return await self._texts.ask(tower, (tower.embed, np.array(texts, np.object_)), len(texts))
+
+        def embed(rows: NDArray[Any]) -> Vectors:
+            return tower.embed(rows.tolist())
+
+        return await self._texts.ask(tower, (embed, np.array(texts, np.object_)), len(texts))
 
 
 async def _all(works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:

@@ -30,7 +30,7 @@ def _nearest(snapshot: Snapshot, point: Any, metric: str = "euclidean") -> list[
 
 
 def _found(answer: dict[str, Any]) -> list[tuple[str, float]]:
-    return [(each["id"], np.float32(each["distance"])) for each in answer["neighbors"]]
+    return [(each["id"], float(np.float32(each["distance"]))) for each in answer["neighbors"]]
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
