@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from lookalike import Library, LookalikeError
+from pipelines.client.services import service_discovery
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from pipelines.commands.ask import service_query
-from pipelines.library import queries
+from pipelines.library import queries, result_sheets
 from stages.backbone.text_tower import TextTower
 from stages.files import query_texts
 from stages.files.question import Question
@@ -161,10 +162,10 @@ def test_the_command_asks_a_service_with_words(
 
     def asks(running: Service) -> None:
         endpoint = ServiceEndpoint(f"http://127.0.0.1:{running.port}", "the service", status={"state": "ready"})
-        monkeypatch.setattr(service_query.service_discovery, "running", lambda _: endpoint)
+        monkeypatch.setattr(service_discovery, "running", lambda _: endpoint)
 
     asks(texts)
-    monkeypatch.setattr(service_query.result_sheets, "neighbours_kept", lambda _: None)
+    monkeypatch.setattr(result_sheets, "neighbours_kept", lambda _: None)
     served = service_query.ask(connection, found, 3, Question(without=("snow",)))
     assert served is not None
     lines = dict(served.answers)
