@@ -22,12 +22,14 @@ from stages.backbone.backbone_spec import SCALE_FILE, BackboneSpec, read_models
 from stages.datum.contract import Datum, DatumInput, StageError, load, spool
 from stages.files import pack_tables
 from stages.record import entry_paths
+from stages.record.pfs_names import TEXTS_FILE
 
 VERSION = 15
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 if TYPE_CHECKING:
     from stages.backbone.feature_extractor import FeatureExtractor
+    from stages.backbone.text_tower import TextTower
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -49,6 +51,8 @@ class FeaturesStage:
         self._commit = ""
         self._scale = b""
         self._embedding: FeatureExtractor | None = None
+        self._tower: TextTower | None = None
+        self._towers_commit: str | None = None
 
     def __call__(self, datum: Datum) -> None:
         """Raises StageError if the model is missing, cannot be loaded, or does not fit the pictures."""
@@ -65,7 +69,9 @@ class FeaturesStage:
             embedding.library(pictures.path, name, datum.out)
         else:
             entry = datum.out / entry_paths.directory(name)
-            embedding.query(pictures.path, entry)
+            embedding.query(
+                pictures.path, entry, self._text_tower(datum.inputs["models"], pictures.path, embedding.spec)
+            )
             if self._scale:
                 (entry / SCALE_FILE).write_bytes(self._scale)
 
@@ -77,8 +83,20 @@ class FeaturesStage:
             directory = models.path if models.path.is_dir() else models.path.parent  # of a group it is a file
             self._embedding = self._loaded(directory, packs)
             self._scale = _scale(directory)
+            self._towers_commit = None
             self._commit = models.commit
         return self._embedding
+
+    def _text_tower(self, models: DatumInput, packs: Path, spec: BackboneSpec) -> TextTower | None:
+        """The commit's text tower, for an entry with texts, if it has one; loaded with the first of these."""
+        if not any(packs.glob(f"*.{TEXTS_FILE}")):
+            return None
+        if self._towers_commit is None or not models.commit:
+            self._tower = load("stages.backbone.text_tower").load_text_tower(models.path)
+            if self._tower is not None:
+                load("stages.backbone.text_points").check(self._tower, spec)
+            self._towers_commit = models.commit
+        return self._tower
 
     def _loaded(self, models: Path, packs: Path) -> FeatureExtractor:
         began = time.monotonic()

@@ -13,25 +13,29 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.progress import Progress
 from stages.datum.stage_parameters import integer, one_of
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.distinct_pictures import DistinctPictures
-from stages.decode.picture_reader import DecodedPicture, read
+from stages.decode.picture_reader import DecodedPicture, files_of, read
 from stages.decode.recorded_pictures import Fetch
 from stages.files import pack_tables, thumbnail_files
 from stages.files.packs import PackPicture, Rejection, write_pack, write_rejections
 from stages.record import part_names
 from stages.record.framing import FITS, Framing
-from stages.record.pfs_names import QUESTION_FILE, unescape
+from stages.record.pfs_names import QUESTION_FILE, is_text, unescape
 from stages.record.url_records import UrlRecord
 
 VERSION = 17
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
 
 STAGE = "preprocess"
+
+if TYPE_CHECKING:  # few entries have words or a question
+    from stages.filters.entry_question import EntryQuestion
 
 
 def start(environment: Mapping[str, str]) -> PreprocessStage:
@@ -54,7 +58,8 @@ class PreprocessStage:
     `/rejected/images/<src>.jsonl`. queries: the pack `/queries/<entry>/<src>.pack` with all pictures, even if none, and
     `<src>.thumbnails` beside it; if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and
     `/rejected/queries/<src>.jsonl`; for an entry with a question.json (stages.files.question) `<src>.question.json`, or
-    no pictures if the pipelines cannot answer it. src: 16 hex digits of the sha256 of the datum's path in its repo,
+    no pictures if the pipelines cannot answer it; for one with texts, in .txt files or in its question,
+    `<src>.texts.jsonl` (stages.files.query_texts). src: 16 hex digits of the sha256 of the datum's path in its repo,
     since no two datums may write to one path.
 
     features computes one part at a time. Each datum has parts of its own, about one for each `part` pictures, so that
@@ -73,19 +78,14 @@ class PreprocessStage:
         succeed later. No file that a user puts makes a datum fail."""
         given = _only_input(datum)
         src = part_names.source_name(given.repo_path)
-        question = _question_file(given)
-        asked, rejections = b"", list[Rejection]()
-        if question is not None:
-            try:
-                asked = load("stages.filters.entry_question").read_entry(question)
-            except StageError as error:
-                path = f"{given.repo_path}/{question.relative_to(given.path)}"
-                reason = f"{error}. No picture of this entry is searched for until this is corrected"
-                rejections.append(Rejection(unescape(path), STAGE, reason))
+        asked = _entry_question(given)
+        rejections = [] if asked is None else asked.rejections(STAGE)
+        left_out = () if asked is None else asked.files
+        refused = asked is not None and asked.refused
         fetch = self._fetch if given.name == "images" else None
         with DistinctPictures() as distinct:
             progress = Progress("pictures", _files(given))
-            for each in () if rejections else read(given, self.framing, self._decoders, without=question, fetch=fetch):
+            for each in () if refused else read(given, self.framing, self._decoders, without=left_out, fetch=fetch):
                 progress.add()
                 if isinstance(each, DecodedPicture):
                     distinct.add(each.source, each.framed, each.coded, each.thumbnail, each.identity)
@@ -96,8 +96,8 @@ class PreprocessStage:
             else:
                 entry = datum.out / "queries" / _entry(given)
                 self._write_entry(distinct, rejections, entry, src)
-                if asked:
-                    (entry / f"{src}.{QUESTION_FILE}").write_bytes(asked)
+                if asked is not None:
+                    asked.write(entry, src)
         if rejections:
             write_rejections(datum.out / "rejected" / given.name / f"{src}.jsonl", rejections)
         print(f"{STAGE}: {len(distinct)} pictures, {len(rejections)} rejected")
@@ -137,6 +137,21 @@ def _files(given: DatumInput) -> int | None:
     return sum(len(files) for *_, files in os.walk(given.path)) if given.path.is_dir() else None
 
 
+def _entry_question(given: DatumInput) -> EntryQuestion | None:
+    """What a query entry asks beside its pictures; None where that is nothing, as in the library."""
+    if given.name != "queries":
+        return None
+    question = _question_file(given)
+    true = "" if question is None else unescape(f"{given.repo_path}/{question.relative_to(given.path)}")
+    words = {path: unescape(name) for name, path in files_of(given) if is_text(name) and path.is_file()}
+    if question is None and not words:
+        return None
+    asked: EntryQuestion = load("stages.filters.entry_question").read_words(
+        None if question is None else (question, true), words
+    )
+    return asked
+
+
 def _question_file(given: DatumInput) -> Path | None:
     """What is asked about the pictures of a query entry, if that is put with them. The name of an entry that is too
     long for one component continues in the directories below."""
@@ -144,7 +159,7 @@ def _question_file(given: DatumInput) -> Path | None:
     while name.endswith("%") and directory.is_dir() and len(below := list(directory.iterdir())) == 1:
         directory, name = below[0], below[0].name
     file = directory / QUESTION_FILE
-    return file if given.name == "queries" and file.is_file() else None
+    return file if file.is_file() else None
 
 
 def _only_input(datum: Datum) -> DatumInput:

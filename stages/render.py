@@ -2,8 +2,8 @@
 further pages.
 
 Input `queries`: a directory /queries/<bucket>/<entry> of features-queries (images.parquet, images.thumbnails,
-rejected.jsonl, scale.json); input `search`: a directory /<entry> of search with one table for each segment. The join is
-an outer one, so either may be missing.
+rejected.jsonl, scale.json, texts.jsonl); input `search`: a directory /<entry> of search with one table for each
+segment. The join is an outer one, so either may be missing.
 Parameter: K, the neighbours of each query. Owns the paths; other modules own the content of the files.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 from stages.backbone.backbone_spec import SCALE_FILE
 from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.stage_parameters import integer
-from stages.files import thumbnail_files
+from stages.files import query_texts, thumbnail_files
 from stages.files.packs import Rejection, read_rejections
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
@@ -66,7 +66,9 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Entry
     name = true_name(entry, images, rejected)
     thumbnails = None if queries is None or images is None else _thumbnails(queries, images)
     readers = [partial(NeighbourTable.read, each) for each in tables]
-    return merge(name, min(k, question.get("k", k)), images, readers, rejected, thumbnails, limits, _scale(queries))
+    texts = query_texts.read(queries) if queries is not None else []
+    kept = min(k, question.get("k", k))
+    return merge(name, kept, images, readers, rejected, thumbnails, limits, _scale(queries), texts)
 
 
 def write(entry: str, answers: EntryAnswers, directory: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -93,11 +93,11 @@ class PictureSources:
     idx_labels: list[Path] = field(default_factory=list)
 
 
-def find(arguments: Sequence[Path], beside: Collection[str] = (), idx: bool = True) -> PictureSources:
+def find(arguments: Sequence[Path], beside: Callable[[str], bool] | None = None, idx: bool = True) -> PictureSources:
     """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
     directory's own name on, and with `idx` a file in the IDX format by its pictures. Files that are not pictures are
-    skipped, those that operating systems leave in directories silently. beside: the names of files that are taken
-    though they are not pictures; then labels in the IDX format are not skipped either.
+    skipped, those that operating systems leave in directories silently. beside: says of names which files are taken
+    though they are not pictures; with it labels in the IDX format are not skipped either.
 
     Raises LookalikeError for a missing path, for a damaged file in the IDX format, and if two files would have the same
     name.
@@ -112,7 +112,7 @@ def find(arguments: Sequence[Path], beside: Collection[str] = (), idx: bool = Tr
             raise LookalikeError(f"cannot read {error.filename or argument}: {error.strerror}") from error
         for file in one.sources:
             try:
-                taken = [file] if PurePosixPath(file.name).name in beside else _pictures_of(file, made, idx)
+                taken = [file] if beside and beside(PurePosixPath(file.name).name) else _pictures_of(file, made, idx)
             except OSError as error:
                 made.unreadable[str(file.path)] = error.strerror or str(error)
                 continue

@@ -12,7 +12,7 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from stages.files import blocks
 from stages.record.file_kinds import HEAD, why_unreadable
-from stages.record.pfs_names import NAMES_FILE, QUESTION_FILE, escape_component, escape_path, unescape
+from stages.record.pfs_names import NAMES_FILE, QUESTION_FILE, escape_component, escape_path, is_text, unescape
 
 REPO = "queries"
 
@@ -37,6 +37,16 @@ class QueryEntries:
     groups: list[list[PictureSource]]
     left_out: list[str]
     unreadable: dict[str, str]
+
+    @property
+    def worded(self) -> bool:
+        """Whether an entry asks with words alone."""
+        return any(all(is_text(each.name) for each in group) for group in self.groups)
+
+    @property
+    def wordless(self) -> bool:
+        """Whether an entry asks with pictures alone."""
+        return any(not any(is_text(each.name) for each in group) for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +80,7 @@ def find(arguments: Sequence[Path]) -> QueryEntries:
     one without a file that can be read."""
     all_found = QueryEntries([], [], {})
     for argument in picture_sources.expanded(arguments):
-        found = picture_sources.find([argument], beside=[QUESTION_FILE], idx=False)
+        found = picture_sources.find([argument], beside=_is_taken, idx=False)
         readable = picture_sources.readable(found.sources)
         all_found.unreadable.update(found.unreadable | readable.unreadable)
         all_found.left_out.extend(found.left_out)
@@ -78,6 +88,10 @@ def find(arguments: Sequence[Path]) -> QueryEntries:
             raise LookalikeError(_nothing(argument, all_found.unreadable))
         all_found.groups.append(readable.sources)
     return all_found
+
+
+def _is_taken(name: str) -> bool:
+    return name == QUESTION_FILE or is_text(name)
 
 
 def lay_out(groups: Sequence[Sequence[PictureSource]], directory: Path, question: bytes = b"") -> dict[str, str]:

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from pipelines.errors import LookalikeError
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.queries import QueryEntries
+from stages.datum.contract import StageError, load
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.decoders import BadPicture
 from stages.record.file_kinds import HEAD, kind_of, why_unreadable
 from stages.record.framing import PAD, Framing
+from stages.record.pfs_names import is_text
 
 _SMALL = Framing(32, PAD)
 
@@ -40,6 +42,12 @@ def checked(found: QueryEntries) -> Iterator[Callable[[], QueryEntries]]:
 def _reason(source: PictureSource, decoders: DecoderProcesses) -> str:
     """The reason for which an entry cannot be searched for, "" for none."""
     if "/" in source.name or source.holds_many:
+        return ""
+    if is_text(source.name):
+        try:
+            load("stages.filters.entry_question").read_text(source.path)
+        except StageError as error:
+            return str(error)
         return ""
     data = source.path.read_bytes()
     kind = kind_of(data[:HEAD])

@@ -11,23 +11,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.backbone import text_points
 from stages.backbone.embedder import Embedder, cores
-from stages.datum.contract import StageError
+from stages.datum.contract import StageError, load
 from stages.datum.progress import Progress
-from stages.files import pack_tables, thumbnail_files
-from stages.files.packs import Pack, PackPicture, read_pack, read_rejections, write_rejections
+from stages.files import pack_tables, query_texts, thumbnail_files
+from stages.files.packs import Pack, PackPicture, Rejection, read_pack, read_rejections, write_rejections
+from stages.files.query_texts import QueryText
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import PartTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
 from stages.record import part_names
 from stages.record.framing import Pixels
 from stages.record.origin import Origin
-from stages.record.pfs_names import QUESTION_FILE
+from stages.record.pfs_names import QUESTION_FILE, TEXTS_FILE
 from stages.record.sources import chosen, unite
+
+if TYPE_CHECKING:  # most models have none
+    from stages.backbone.text_tower import TextTower
+
+_STAGE = "features"
 
 _DECODERS = 8
 """Most threads that decode pictures: more would wait for each other."""
@@ -67,18 +75,31 @@ class FeatureExtractor:
         target = out / "library" / part_names.directory(part)
         target.mkdir(parents=True, exist_ok=True)
         np.save(target / f"{part}.npy", self._vectors(pictures))
-        PartTable.of(self._images(pictures), **placed(pictures.thumbnails)).write(target / f"{part}.parquet")
+        images = self._images([each.facts for each in pictures.by_id.values()], pictures.fit)
+        PartTable.of(images, **placed(pictures.thumbnails)).write(target / f"{part}.parquet")
 
-    def query(self, packs: Path, out: Path) -> None:
+    def query(self, packs: Path, out: Path, tower: TextTower | None = None) -> None:
         """Writes vectors.npy, images.parquet, images.thumbnails and, if something was rejected, rejected.jsonl to
-        `out`, with the entry's question.json if it has one."""
-        pictures = _united(packs)
+        `out`, with the entry's question.json if it has one, and its texts.jsonl: its texts are rows as its pictures
+        are, without thumbnails. tower: the model's, which texts need; without one they are rejected."""
+        pictures, texts = _united(packs), query_texts.read(packs)
+        known = texts if tower is not None else []
         table, shown = out / "images.parquet", thumbnail_files.ThumbnailFiles(packs, "preprocess-queries")
         out.mkdir(parents=True, exist_ok=True)
-        np.save(out / "vectors.npy", self._vectors(pictures))
-        self._images(pictures).write(table)
+        vectors, order = self._vectors(pictures), np.argsort([*pictures.by_id, *(each.id for each in known)])
+        if known and tower is not None:
+            words = text_points.text_points(tower, [(each.text, each.without) for each in known])
+            vectors = np.concatenate([vectors, words])[order]
+            read = (each._replace(unread=tower.unread(each.text)) for each in known)
+            query_texts.write(out / TEXTS_FILE, read)
+        np.save(out / "vectors.npy", vectors)
+        rows = [*(each.facts for each in pictures.by_id.values()), *map(_row, known)]
+        self._images([rows[at] for at in order.tolist()], pictures.fit).write(table)
         thumbnail_files.write(table.with_suffix(thumbnail_files.SUFFIX), map(shown.read, pictures.thumbnails))
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
+        if texts and tower is None:
+            reason = load("stages.backbone.text_tower").NO_WORDS
+            rejected += [Rejection(source.path, _STAGE, reason) for each in texts for source in each.sources]
         if rejected:
             write_rejections(out / "rejected.jsonl", rejected)
         for question in packs.glob(f"*.{QUESTION_FILE}"):
@@ -94,11 +115,16 @@ class FeatureExtractor:
             progress.add(len(some))
         return vectors
 
-    def _images(self, pictures: _Pictures) -> ImageTable:
+    def _images(self, rows: Sequence[PackPicture], fit: str) -> ImageTable:
         spec, devices, backend = self.spec, (self.embedder.device,), self.embedder.backend
-        fit, side = pictures.fit, spec.image_size
+        side = spec.image_size
         origin = Origin(spec.sha256, fit, side, spec.dimension, spec.described, devices, backend)
-        return ImageTable.of_rows([each.facts for each in pictures.by_id.values()], origin=origin)
+        return ImageTable.of_rows(rows, origin=origin)
+
+
+def _row(text: QueryText) -> PackPicture:
+    """A text as a row of a table of pictures."""
+    return PackPicture(text.id, text.sources, (0, 0))
 
 
 def _decoded(pictures: Sequence[_Picture], batch: int) -> Iterator[Pixels]:

@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -85,20 +85,20 @@ def read(
     framing: Framing,
     decoders: DecoderProcesses,
     limits: FileLimits = LIMITS,
-    without: Path | None = None,
+    without: Collection[Path] = (),
     fetch: Fetch | None = None,
 ) -> Iterator[DecodedPicture | UnreadableFile]:
     """Everything in a datum's file or directory, pictures normalised, in the order of the files.
 
     A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
     member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
-    its number, also where a block holds it under that name. without: a file that is left out. fetch: gives
+    its number, also where a block holds it under that name. without: files that are left out. fetch: gives
     the pictures of records (stages.record.url_records); without it a file of these is one that yields no picture.
     Raises OSError if the machine cannot read its files, and whatever `fetch` does.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         reader = _Reader(framing, limits, Path(scratch), decoders, fetch)
-        files = ((path, repo_path) for repo_path, path in _files(given) if path != without)
+        files = ((path, repo_path) for repo_path, path in files_of(given) if path not in without)
         yield from _decoded(each for file in files for each in reader.datum_file(*file))
 
 
@@ -139,7 +139,7 @@ def _outcome(each: _Found) -> DecodedPicture | UnreadableFile:
     return DecodedPicture(source, found.framed, found.coded, found.thumbnail, found.identity)
 
 
-def _files(given: DatumInput) -> Iterator[tuple[str, Path]]:
+def files_of(given: DatumInput) -> Iterator[tuple[str, Path]]:
     """Path in the repo and on disk of the datum's file, or of each in its directory, sorted."""
     if not given.path.is_dir():
         yield given.repo_path, given.path

@@ -7,6 +7,7 @@ defaults, and refuse others in the sentences of this module. Knows no pictures a
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,7 +23,19 @@ DEFAULT_K = 12
 LONGEST_WHERE = 8000
 """Characters of a filter by attributes."""
 
-OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance"})
+LONGEST_TEXT = 8000
+"""Characters of a text, far more than a model reads: of most models that is the first 50 words or so."""
+
+MOST_WITHOUT = 16
+"""Texts that are subtracted."""
+
+LONGEST_VECTOR = 65_536
+"""Numbers of a vector."""
+
+_LARGEST = 3.4e38
+"""The largest number of a vector, which is float32."""
+
+OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance", "text", "without"})
 """The fields that the pipelines know."""
 
 _ModelT = TypeVar("_ModelT", bound=BaseModel)
@@ -46,9 +59,35 @@ def _ordered(box: list[float]) -> list[float]:
     return box
 
 
+def one_line(given: str) -> str:
+    """A text with a space for each run of white space, and none at its ends. Raises ValueError for characters that say
+    nothing to a person."""
+    text = " ".join(given.split())
+    for each in text:
+        if unicodedata.category(each) in ("Cc", "Cs"):
+            raise ValueError(f"it holds a character that is no text (U+{ord(each):04X}): leave it out")
+    return text
+
+
+def _listed(given: Any) -> Any:
+    """Several texts, which options and addresses separate by commas, without empty ones."""
+    several = given.split(",") if isinstance(given, str) else given
+    if not isinstance(several, list | tuple):
+        raise ValueError("input should be a text, or a list of texts")
+    return tuple(each for each in several if not isinstance(each, str) or each.strip())
+
+
+_Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(one_line)]
+_Texts = Annotated[
+    tuple[_Text, ...], Field(max_length=MOST_WITHOUT), BeforeValidator(_listed, json_schema_input_type=list[_Text])
+]
+
 _Edges = Annotated[list[Annotated[float, Field(ge=0, le=1)]], Field(min_length=4, max_length=4)]
 BoxEdges = Annotated[_Edges, BeforeValidator(_edges, json_schema_input_type=_Edges), AfterValidator(_ordered)]
 """Left, top, right and bottom of a region, as shares of the picture's width and height."""
+
+
+VectorNumber = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
 
 
 class StrictModel(BaseModel):
@@ -58,7 +97,7 @@ class StrictModel(BaseModel):
 
 
 class Question(StrictModel):
-    """One question about one or several pictures. Without a metric the index's own counts."""
+    """One question about pictures, words, a vector, or several of these. Without a metric the index's own counts."""
 
     k: int = Field(default=DEFAULT_K, ge=1, le=LARGEST_K, description="The number of nearest pictures.")
     filter: str = Field(
@@ -84,13 +123,32 @@ class Question(StrictModel):
     max_distance: float | None = Field(
         default=None, ge=0, allow_inf_nan=False, description="The largest distance of a picture that is found."
     )
+    text: _Text = Field(
+        default="",
+        description="What the pictures show, in words, such as red bicycle in snow; with pictures, both count.",
+    )
+    without: _Texts = Field(
+        default=(), description="What the pictures do not show, in words: a text, or several separated by commas."
+    )
+    vector: list[VectorNumber] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=LONGEST_VECTOR,
+        description="A vector of the index's model, to ask about beside the pictures or in their place.",
+    )
     exact: bool = Field(default=True, description="False for an approximate answer, by the codes of the index.")
 
     @property
     def given(self) -> dict[str, Any]:
         """The fields that say something, in JSON's types."""
         said = self.model_dump(exclude_unset=True, exclude_none=True)
-        return {name: value for name, value in said.items() if value != ""}
+        return {name: value for name, value in said.items() if value not in ("", ())}
+
+    @property
+    def of_pictures(self) -> bool:
+        """Whether pictures alone are asked about. Otherwise distances have another scale than between pictures: no word
+        for how alike these are, and no probability, holds for them."""
+        return not (self.text or self.without)
 
     @property
     def for_pipelines(self) -> bool:

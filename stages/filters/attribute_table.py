@@ -171,6 +171,9 @@ class AttributeTable:
         if name == "aspect":
             width, height = (self.column(each).cast(pa.float64()) for each in ("width", "height"))
             return pc.divide(width, height)
+        if name == "anywhere":
+            texts = [decoded(self.column(each)) for each in self._read_by_people]
+            return pc.binary_join_element_wise(*texts, "\n", null_handling="skip")
         if name in DERIVED:
             paths = _joined([each.stored_paths for each in self._sources], pa.string())
             return pc.replace_substring_regex(paths, "/?[^/]*$" if name == "folder" else "^(?s:.*)/", "")
@@ -187,6 +190,12 @@ class AttributeTable:
             for each, files in zip(said, self._annotated, strict=True)
         ]
         return _joined(found, next(_stored_type(each.type) for each in found if not pa.types.is_null(each.type)))
+
+    @property
+    def _read_by_people(self) -> list[str]:
+        """The path, and what cameras and people say of a file in texts."""
+        people = [each.name for each in self.columns.values() if each.kind == "text" and each.name not in BUILT_IN]
+        return ["path", "camera", "lens", *sorted(people)]
 
     @cached_property
     def _annotated(self) -> list[Any]:

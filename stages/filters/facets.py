@@ -26,7 +26,20 @@ _MOST_DATES = 62
 """Bars of numbers, and at most of dates: days, months or years."""
 
 _UNSHOWN = frozenset(
-    ("id", "path", "name", "sha256", "encoder", "pixels", "coding", "bytes", "height", "latitude", "longitude")
+    (
+        "id",
+        "path",
+        "name",
+        "anywhere",
+        "sha256",
+        "encoder",
+        "pixels",
+        "coding",
+        "bytes",
+        "height",
+        "latitude",
+        "longitude",
+    )
 )
 """Columns without a facet unless it is asked for."""
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stages.datum.contract import StageError
 from stages.files import path_masks
 from stages.files.packs import Rejection
+from stages.files.query_texts import QueryText
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.tables.table import RowFilter
@@ -42,12 +43,14 @@ class QueryMatch:
 
 @dataclass(frozen=True)
 class QueryAnswer:
-    """A query picture and its nearest library pictures: itself first if it is one of them, then by distance and id."""
+    """A query picture and its nearest library pictures: itself first if it is one of them, then by distance and id.
+    Or words in place of the picture, whose distances no scale or likeness of pictures holds for."""
 
     query: str
     sources: tuple[Source, ...]
     thumbnail: bytes | None  # JPEG
     matches: tuple[QueryMatch, ...]
+    words: QueryText | None = None
 
     @property
     def pictured(self) -> bool:
@@ -69,7 +72,10 @@ class EntryAnswers:
     scale: DistanceScale | None = None  # of the model; None if it has none
 
     def likeness(self, answer: QueryAnswer, match: QueryMatch) -> str | None:
-        """How alike a query and its match are, in a word; None without a scale, except for the same picture."""
+        """How alike a query and its match are, in a word; None without a scale, except for the same picture, and for
+        words."""
+        if answer.words is not None:
+            return None
         limits = None if self.scale is None or self.metric is None else self.scale.limits(self.metric)
         return distance_limits.likeness(limits, shortest(match.distance), match.id == answer.query)
 
@@ -152,6 +158,7 @@ def merge(
     thumbnails: Sequence[bytes] | None = None,
     limits: Mapping[str, Any] | None = None,
     scale: bytes = b"",
+    texts: Iterable[QueryText] = (),
 ) -> EntryAnswers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
@@ -159,8 +166,9 @@ def merge(
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
     then lack the queries' names and pictures. `thumbnails`: JPEG files of the queries, None for none. `limits`: the
     question's filters, which the tables keep to, and its max_distance, beyond which nothing counts. `scale`: the
-    content of a scale.json, which counts only for the model of the vectors. Raises StageError if the tables come from
-    different models, fits or metrics, or were made for fewer than `k` neighbours.
+    content of a scale.json, which counts only for the model of the vectors. `texts`: the
+    queries that are words. Raises StageError if the tables come from different models, fits or metrics, or were made
+    for fewer than `k` neighbours.
     """
     merged = _Merge(k)
     limits = limits or {}
@@ -169,12 +177,12 @@ def merge(
         merged.expect(queries)
     for read in segments:
         merged.add(read(merged.wanted))
-    known = _Query.table(queries, thumbnails)
+    known, words = _Query.table(queries, thumbnails), {each.id: each for each in texts}
     answers = []
     for query in sorted({*known, *merged.best}):
         own = known.get(query, _Query())
         matches = tuple(_inside_first(each, limits) for each in merged.best.get(query, ()) if each.distance <= most)
-        answers.append(QueryAnswer(query, own.sources, own.thumbnail, matches))
+        answers.append(QueryAnswer(query, own.sources, own.thumbnail or None, matches, words.get(query)))
     known_scale = distance_scale.read(scale, merged.origin.model) if merged.origin is not None else None
     return EntryAnswers(entry, k, merged.origin, merged.metric, tuple(answers), tuple(rejected), limits, known_scale)
 
@@ -189,6 +197,7 @@ def json_lines(answers: EntryAnswers) -> Iterator[str]:
                 "k": answers.k,
                 "metric": answers.metric,
                 **answers.limits,
+                **({} if answer.words is None else answer.words.said),
                 "backbone": answers.origin.backbone if answers.origin else "",
                 "model": answers.origin.model if answers.origin else None,
                 "neighbors": [

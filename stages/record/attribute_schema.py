@@ -19,8 +19,9 @@ TEXT, INTEGER, NUMBER, BOOLEAN, DATE = "text", "integer", "number", "boolean", "
 TYPES = (TEXT, INTEGER, NUMBER, BOOLEAN, DATE)
 """The types of attributes. A date is one with a time of day, and without a time zone."""
 
-DERIVED = {"folder": TEXT, "name": TEXT, "aspect": NUMBER}
-"""Attributes that follow from other facts of a file, and their types."""
+DERIVED = {"folder": TEXT, "name": TEXT, "aspect": NUMBER, "anywhere": TEXT}
+"""Attributes that follow from other facts of a file, and their types. anywhere: its path and all its texts that people
+read, a line each."""
 
 _FORMAT = 1
 

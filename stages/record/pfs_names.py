@@ -17,6 +17,8 @@ LONGEST_COMPONENT = 255  # bytes, of a file name on the worker's disk
 NAMES_FILE = "%names"  # lists a directory's names, one per line, since Pachyderm's directory hash ignores names
 MEMBERS_FILE = "%names.jsonl"  # may begin a block: a line {"path": true name, "sha256": hex, "size": bytes} a picture
 QUESTION_FILE = "question.json"  # in a query entry: what is asked about its pictures, see stages.files.question
+TEXT_ENDING = ".txt"  # of a file of words in a query entry
+TEXTS_FILE = "texts.jsonl"  # of an entry, on its way to its sheet: the words that are asked about
 EMPTY = "%void"  # the escaped empty name, which no file system has but the functions here must handle
 # Files that operating systems leave in folders and archives, and the state of a library in the folder that it is of:
 # skipped without a record.
@@ -55,6 +57,11 @@ def unescape(path: str) -> str:
         return ""
     joined = _CUT.sub(r"\1", path)
     return _decode(_ESCAPED_BYTE.sub(lambda match: bytes.fromhex(match[1].decode()), _encode(joined)))
+
+
+def is_text(name: str) -> bool:
+    """Whether a file of a query entry is asked about by its words."""
+    return name.lower().endswith(TEXT_ENDING)
 
 
 def is_block(path: str) -> bool:

@@ -5,7 +5,7 @@ Knows the answers' values only: no drawing, no markup. Returns plain text; whoev
 
 from __future__ import annotations
 
-from stages.datum.text_format import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, limited, small_library
+from stages.datum.text_format import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, enumerated, limited, small_library
 from stages.quality.entry_answers import EntryAnswers, QueryAnswer, QueryMatch
 from stages.record.framing import CROP, PAD
 from stages.record.sources import paths
@@ -17,19 +17,27 @@ _FRAMING = {
 
 NOTHING_SIMILAR = "Nothing in the library looks similar. These are the nearest."
 
+WORDS_APART = (
+    "Distances of pictures from words are on another scale than those between pictures: compare them only with each "
+    "other."
+)
+
 UNNAMED = "(name unknown)"
 """Shown for a query whose own table is missing."""
 
 
 def title(answers: EntryAnswers) -> str:
     """The headline of the entry's sheet."""
-    return f"Nearest pictures for “{answers.entry}”"
+    asked = [each.words.text for each in answers.answers if each.words is not None]
+    return f"Nearest pictures for “{asked[0] if len(asked) == len(answers.answers) == 1 else answers.entry}”"
 
 
 def summary(answers: EntryAnswers, shown: int, limit: int) -> str:
     """One line on the sheet's content: queries, their nearest (at most `limit`), metric, backbone."""
     total = len(answers.answers)
-    queries = counted(total, "query picture", "query pictures")
+    texts = sum(each.words is not None for each in answers.answers)
+    kinds = [("query picture", "query pictures", total - texts), ("text", "texts", texts)]
+    queries = enumerated([counted(count, one, many) for one, many, count in kinds if count or not (texts or total)])
     if shown < total:
         queries = f"{shown:,} of {queries}"
     if not answers.answers or not answers.searched:
@@ -54,6 +62,11 @@ def notes(answers: EntryAnswers) -> list[str]:
         said.append(limited(answers.limits))
     elif answers.library_size is not None:
         said.append(small_library(answers.library_size, answers.k))
+    if any(each.words is not None for each in answers.answers):
+        said.append(WORDS_APART)
+    unread = [each.words.unread for each in answers.answers if each.words is not None and each.words.unread]
+    if unread:
+        said.append(f"The model did not read the end of a text: “{unread[0]}”.")
     if answers.rejected:
         files = counted(len(answers.rejected), "file", "files")
         verb = "was" if len(answers.rejected) == 1 else "were"
@@ -76,6 +89,11 @@ def nothing(answers: EntryAnswers) -> str:
 def framing(answers: EntryAnswers) -> list[str]:
     """A sentence on the part of a picture that is shown and compared; none for an entry without pictures."""
     return [_FRAMING[answers.origin.fit]] if answers.origin is not None and answers.origin.fit in _FRAMING else []
+
+
+def without(answer: QueryAnswer) -> str:
+    """What the pictures for words should not show, in words; "" for nothing."""
+    return f"without {enumerated(answer.words.without)}" if answer.words is not None and answer.words.without else ""
 
 
 def name(pictured: QueryAnswer | QueryMatch) -> str:

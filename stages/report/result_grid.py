@@ -19,7 +19,7 @@ from stages.record.framing import PAD, Framing
 from stages.record.sources import paths
 from stages.report import captions
 from stages.report.query_sample import GRID_QUERIES
-from stages.report.sheet_text import fitted, font, spelt, wrapped
+from stages.report.sheet_text import fitted, font, wrapped
 
 NEIGHBOUR_COLUMNS = 3
 """Neighbours drawn beside each query, as in the original system; the page shows all K."""
@@ -34,6 +34,8 @@ _COLUMNS = (
     *(MARGIN + TILE + _QUERY_GAP + column * (TILE + _GAP) for column in range(NEIGHBOUR_COLUMNS)),
 )  # left edges of the tiles
 _WIDTH = _COLUMNS[-1] + TILE + MARGIN  # the same for every sheet
+_INSET = 10  # pixels from the edge of a tile to its words
+_BLANK_LINES = 8  # of words in the place of a picture, at most
 _NAMES = 3  # lines of names under a tile, at most
 
 _REASONS = 12  # rejected files listed on a sheet without pictures
@@ -97,7 +99,7 @@ class _Tile:
     colour: str  # of the title
     names: tuple[str, ...]
     thumbnail: bytes | None
-    blank: str = "no preview"
+    blank: str = "no preview"  # in lines, as they fit
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class _Row:
 
 
 def _row(answer: QueryAnswer, answers: EntryAnswers) -> _Row:
-    query = _Tile("Query", "", "", _ACCENT, _names(answer), answer.thumbnail)
+    query = _Tile("Query", "", "", _ACCENT, _names(answer), answer.thumbnail, *_words(answer))
     tiles = [query, *(_neighbour(match, answer, answers) for match in answer.matches[:NEIGHBOUR_COLUMNS])]
     empty = _Tile("", "", "", _MUTED, (), None, "no more pictures" if answer.matches else "no pictures")
     return _Row(tuple(tiles + [empty] * (1 + min(NEIGHBOUR_COLUMNS, answers.k) - len(tiles))))
@@ -118,10 +120,17 @@ def _row(answer: QueryAnswer, answers: EntryAnswers) -> _Row:
 
 def _neighbour(match: QueryMatch, answer: QueryAnswer, answers: EntryAnswers) -> _Tile:
     distance, likeness = text_format.distance(match.distance), answers.likeness(answer, match)
-    if answers.scale is None:
+    if answers.scale is None or answer.words is not None:
         return _Tile("distance", distance, likeness or "", _MUTED, _names(match), match.thumbnail)
     colour = {SAME: _ACCENT, WEAK: _MUTED}.get(likeness or "", _INK)
     return _Tile(likeness or "", "", distance, colour, _names(match), match.thumbnail)
+
+
+def _words(answer: QueryAnswer) -> tuple[str, ...]:
+    """What stands in the place of the picture where words are asked about; nothing for a picture."""
+    if answer.words is None:
+        return ()
+    return (" ".join(filter(None, (f"“{answer.words.text}”", captions.without(answer)))),)
 
 
 def _names(pictured: QueryAnswer | QueryMatch) -> tuple[str, ...]:
@@ -166,7 +175,12 @@ def _draw_tile(sheet: Image.Image, draw: ImageDraw.ImageDraw, tile: _Tile, left:
     box = (left, top, left + TILE - 1, top + TILE - 1)
     if tile.thumbnail is None:
         draw.rectangle(box, fill=_BLANK, outline=_EDGE)
-        draw.text((left + TILE / 2, top + TILE / 2), spelt(tile.blank), fill=_MUTED, font=font(_TEXT), anchor="mm")
+        lines = wrapped(tile.blank, _TEXT, TILE - 2 * _INSET)
+        if len(lines) > _BLANK_LINES:
+            lines[_BLANK_LINES - 1 :] = ["…"]
+        middle, first = left + TILE / 2, top + (TILE - _LINE * (len(lines) - 1)) / 2
+        for number, line in enumerate(lines):
+            draw.text((middle, first + number * _LINE), line, fill=_MUTED, font=font(_TEXT), anchor="mm")
     else:
         picture = _enlarged(tile.thumbnail)
         draw.rectangle(box, fill=_BLANK)

@@ -18,8 +18,9 @@ from stages.backbone import devices
 from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, WeightsOrigin, parse_spec
 from stages.backbone.backbones import describe, forward, load_backbone, save_backbone
 from stages.backbone.embedder import Embedder, passes_at_once
+from stages.backbone.text_tower import NO_WORDS, load_text_tower
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files import thumbnail_files
+from stages.files import query_texts, thumbnail_files
 from stages.files.packs import PackPicture, Rejection, read_rejections, write_rejections
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import PartTable
@@ -30,6 +31,7 @@ from tests.pipes import Pipes
 from tests.stages.file_trees import tree
 from tests.stages.made_packs import as_compared, write_pixels
 from tests.stages.models import SmallModel
+from tests.stages.text_towers import write_text_tower
 
 SIZE = 32
 
@@ -396,3 +398,42 @@ def test_neither_threads_nor_passes_at_once_change_a_vector(
         ["1", "False"], ["1", "False"], [several, "False"], ["1", "True"], [several, "True"]
     ]  # fmt: skip
     assert len({each[2] for each in found}) == 1
+
+
+def test_the_words_of_an_entry_are_rows_beside_its_pictures(models: dict[str, Path], tmp_path: Path) -> None:
+    entry, with_words = tmp_path / "trip", tmp_path / "models"
+    query_pack(entry / "0a", {1: "trip/a.png"})
+    asked = [("red bicycle in snow", ()), ("a cat", ("a dog", "snow"))]
+    texts = [query_texts.make(text, others, source(f"trip/{text}.txt")) for text, others in asked]
+    query_texts.write(entry / "0a.texts.jsonl", texts)
+    shutil.copytree(models["first"], with_words)
+    dimension = parse_spec((with_words / SPEC_FILE).read_bytes()).dimension
+    write_text_tower(with_words, dimension)
+    tower = load_text_tower(with_words)
+    assert tower is not None
+    stage, out = features.start({}), tmp_path / "out"
+    stage(datum(with_words, entry, "queries/trip", out, "later"))
+    made = out / entry_paths.directory("trip")
+    images, vectors = ImageTable.read(made / "images.parquet"), np.load(made / "vectors.npy")
+    rows = {id: vectors[row] for row, id in enumerate(images.ids)}
+    assert list(rows) == sorted([id_of(1), *(each.id for each in texts)])
+    assert np.array_equal(rows[id_of(1)], expected(models["first"], [1])[0])
+    assert np.array_equal(rows[texts[0].id], tower.embed(["red bicycle in snow"])[0])
+    cat, dog, snow = tower.embed(["a cat", "a dog", "snow"]).astype(np.float64)
+    less = cat - (dog + snow) / 4
+    np.testing.assert_allclose(rows[texts[1].id], less / np.linalg.norm(less), atol=1e-6)
+    assert query_texts.read(made) == sorted(texts)
+    assert {each.id: len(each.sources) for each in query_texts.read(made)} == {each.id: 1 for each in texts}
+    sizes = dict(zip(images.ids, np.asarray(images.thumbnail_sizes).tolist(), strict=True))
+    assert [sizes[each.id] for each in texts] == [0, 0]
+
+    stage(datum(models["first"], entry, "queries/trip", tmp_path / "wordless", "earlier"))
+    wordless = tmp_path / "wordless" / entry_paths.directory("trip")
+    assert list(ImageTable.read(wordless / "images.parquet").ids) == [id_of(1)]
+    rejected = read_rejections(wordless / "rejected.jsonl")
+    assert {(each.source, each.stage, each.reason) for each in rejected} == {
+        (f"trip/{text}.txt", "features", NO_WORDS) for text, _ in asked
+    }
+    write_text_tower(with_words, dimension + 1)
+    with pytest.raises(StageError, match="they do not belong together"):
+        features.start({})(datum(with_words, entry, "queries/trip", tmp_path / "other"))

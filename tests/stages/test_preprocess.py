@@ -16,7 +16,7 @@ from stages.decode.perceptual_hash import perceptual_hash
 from stages.decode.picture_normaliser import picture_id
 from stages.decode.picture_traits import picture_traits
 from stages.decode.thumbnails import thumbnail
-from stages.files import thumbnail_files
+from stages.files import query_texts, thumbnail_files
 from stages.files.coded_pictures import encode
 from stages.files.packs import PackPicture, read_pack, read_rejections
 from stages.record import block_names, part_names, pfs_names
@@ -251,10 +251,37 @@ def test_an_entry_with_a_question_that_cannot_be_answered_is_rejected(
     key = src("trip")
     (rejected,) = map(json.loads, made[f"queries/trip/{key}.rejected.jsonl"].splitlines())
     assert (rejected["source"], rejected["stage"]) == ("trip/question.json", "preprocess")
-    assert "No picture of this entry is searched for" in rejected["reason"]
+    assert "Nothing of this entry is searched for" in rejected["reason"]
     assert made[f"queries/trip/{key}.rejected.jsonl"] == made[f"rejected/queries/{key}.jsonl"]
     assert read_pack(tmp_path / "1.out" / f"queries/trip/{key}.pack").pictures == ()
     assert f"queries/trip/{key}.question.json" not in made
+
+
+def test_the_words_of_an_entry_are_queries_beside_its_pictures(datums: Datums, tmp_path: Path) -> None:
+    asked = b'{"k": 2, "text": "a red  bicycle", "without": ["snow"]}'
+    files = {"question.json": asked, "a.png": picture(1), "b/c.TXT": "雪 🚲\n".encode(), "d.txt": b"\xff\xfe"}
+    made = datums.run("trip", files, "queries")
+    key = src("trip")
+    assert made[f"queries/trip/{key}.question.json"] == b'{"k": 2}\n'
+    texts = query_texts.read(tmp_path / "1.out" / "queries" / "trip")
+    assert {(each.text, each.without, each.sources[0].path) for each in texts} == {
+        ("a red bicycle", ("snow",), "trip/question.json"),
+        ("雪 🚲", ("snow",), "trip/b/c.TXT"),
+    }
+    assert [each.id for each in texts] == sorted({each.id for each in texts})
+    (rejected,) = map(json.loads, made[f"rejected/queries/{key}.jsonl"].splitlines())
+    assert (rejected["source"], rejected["reason"]) == ("trip/d.txt", "this text is not UTF-8: save it as UTF-8")
+    assert len(read_pack(tmp_path / "1.out" / f"queries/trip/{key}.pack").pictures) == 1
+    again = datums.run("trip", files, "queries")
+    assert again == made
+
+
+def test_a_file_of_words_is_an_entry_and_no_picture_of_the_library(datums: Datums, tmp_path: Path) -> None:
+    datums.run("snow.txt", b"\xef\xbb\xbfsnow", "queries")
+    (text,) = query_texts.read(tmp_path / "1.out" / "queries" / "snow.txt")
+    assert (text.text, text.sources[0].path) == ("snow", "snow.txt")
+    made = datums.run("snow.txt", b"snow")
+    assert b"neither JPEG" in made[f"rejected/images/{src('snow.txt')}.jsonl"]
 
 
 def test_the_library_has_no_questions(datums: Datums) -> None:

@@ -18,7 +18,7 @@ from pipelines.library.datasets.samples import library_crops, query_crops
 from stages import render
 from stages.backbone.photographs import open_photograph
 from stages.datum.contract import Datum, DatumInput, StageError
-from stages.files import thumbnail_files
+from stages.files import query_texts, thumbnail_files
 from stages.files.packs import Rejection, write_rejections
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.record.origin import Origin
@@ -157,6 +157,39 @@ def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], 
         entry = rendered(tmp_path / where / "out", *sides)
         outputs.append({name: (entry / name).read_bytes() for name in FILES})
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_words_are_shown_without_the_words_of_pictures(
+    alone: bool, tmp_path: Path, library: list[Picture], queries: list[Picture]
+) -> None:
+    """No likeness, though the model has a scale, and no “same picture”."""
+    words = Picture(Image.new("RGB", (8, 8)), "trip/a.txt")
+    words.thumbnail = b""
+    text = query_texts.make("a <red> bicycle 🚲", ("snow", "ice"), words.sources[0])
+    words.id = text.id
+    asked = [words] if alone else [words, *queries]
+    left = write_queries(tmp_path / "queries" / "trip", asked)
+    limits = {"changed": 1.0, "very_similar": 10.0, "similar": 1e6}
+    scale = {"model": MODEL, "unit": False, "euclidean": limits, "cosine": limits}
+    (left / "scale.json").write_text(json.dumps(scale))
+    query_texts.write(left / "texts.jsonl", [text])
+    entry = rendered(
+        tmp_path / "out", queries_input(left), search_input(write_search(tmp_path / "trip", asked, library))
+    )
+    found = {each["query"]: each for each in lines(entry)}
+    assert (found[text.id]["text"], found[text.id]["without"]) == (text.text, ["snow", "ice"])
+    assert {each["likeness"] for each in found[text.id]["neighbors"]} == {None}
+    assert [each for each in found.values() if "text" in each] == [found[text.id]]
+    page = (entry / "index.html").read_text()
+    assert "a &lt;red&gt; bicycle 🚲" in page and "without snow and ice" in page
+    assert "on another scale than those between pictures" in page
+    title = "Nearest pictures for “a &lt;red&gt; bicycle 🚲”" if alone else "Nearest pictures for “trip”"
+    assert title in page
+    assert ("1 text, each" if alone else f"{len(queries)} query pictures and 1 text, each") in page
+    assert any(word in page for word in ("similar", "same picture")) is not alone
+    with Image.open(entry / "grid.png") as grid:
+        assert grid.height > TILE
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_sheets
 from pipelines.library.queries import QueryEntries, QueryUpload
 from pipelines.library.result_sheets import ResultSheet
-from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec
+from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, TEXT_FILE, BackboneSpec
+from stages.datum.contract import load
 from stages.datum.file_cache import FileCache, default_place
 from stages.record import entry_paths
 
@@ -63,6 +64,7 @@ def ask(
     if not todays_code:
         past_library.check(then, now)
     models, spec = past_library.backbone(past_library.source(connection, "models", commit), commit)
+    _check_words(found, models, commit)
     again = past_library.recomputed(then, now)
     asked = past_library.with_todays_code(then, now, spec.image_size) if todays_code else then
     _check_size(asked, spec)
@@ -189,7 +191,7 @@ class _Question:
         """The directory of the backbone of then."""
         place = self.scratch / "models"
         if not place.is_dir():
-            names = (MODEL_FILE, SPEC_FILE, SCALE_FILE)
+            names = (MODEL_FILE, SPEC_FILE, SCALE_FILE, TEXT_FILE)
             files = [each for each in self.models.entries("/*") if each.name in names]
             with self.steps.transferring("fetching model", sum(each.size for each in files)) as report:
                 for each in files:
@@ -207,6 +209,14 @@ class _Question:
                 f"at commit {self.past.short} the index held vectors of another model than the repo models: "
                 "there were no answers then; name a later commit, which `lookalike history` lists"
             )
+
+
+def _check_words(found: QueryEntries, models: CommitTree, commit: str) -> None:
+    if found.worded and TEXT_FILE not in {each.name for each in models.entries("/*")}:
+        raise LookalikeError(
+            f"at commit {commit[:12]} {load('stages.backbone.text_tower').NO_WORDS}, or name a later commit, which "
+            "`lookalike history` lists"
+        )
 
 
 def _check_size(past: PastLibrary, spec: BackboneSpec) -> None:

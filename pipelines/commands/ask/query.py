@@ -13,7 +13,7 @@ from pipelines.analysis.changes.commit_pictures import CommitPictures
 from pipelines.analysis.time_travel import past_library, past_search
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
-from pipelines.commands.ask import answer_export, service_query
+from pipelines.commands.ask import answer_export, query_words, service_query
 from pipelines.commands.ask.answer_export import CsvOption, ParquetOption
 from pipelines.commands.ask.past_query import STEPS
 from pipelines.commands.kit import display, interrupts, progress
@@ -27,7 +27,6 @@ from pipelines.commands.kit.options import (
     SheetsOption,
     VerboseOption,
     WaitOption,
-    path,
 )
 from pipelines.commands.kit.terminal import files, require_readable, say, say_all, say_json, say_unreadable
 from pipelines.errors import LookalikeError
@@ -50,6 +49,7 @@ def _by_a_service(field: str) -> str:
 @app.command(
     examples=(
         "lookalike query mine.jpg others/",
+        'lookalike query "red bicycle" --without snow',
         "lookalike query mine.jpg -k 1 --json",
         "lookalike query mine.jpg --filter holiday/ --max-distance 0.9",
         "lookalike query mine.jpg --where \"camera LIKE 'Canon%'\"",
@@ -59,10 +59,20 @@ def _by_a_service(field: str) -> str:
     ),
 )
 def query(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them. Each is one entry."),
-    ],
+    context: typer.Context,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH|WORDS",
+            help="Pictures, directories of them, or words for what they show. Each is one entry. What is called like "
+            "a file is one.",
+            show_default=False,
+        ),
+    ] = None,
+    text: Annotated[
+        str, typer.Option(metavar="WORDS", help="The same as WORDS; with pictures it is one question, of a service.")
+    ] = "",
+    without: Annotated[str, typer.Option(metavar="WORDS", help=describe("without"))] = "",
     k: NearestOption = None,
     filter: Annotated[str, typer.Option(metavar="PATHS", help=describe("filter"))] = "",
     where: Annotated[str, typer.Option(metavar="SQL", help=describe("where"))] = "",
@@ -101,23 +111,25 @@ def query(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
+    """Search the library for look-alikes of pictures, or by words, list the nearest, and write result sheets.
 
     Where `lookalike serve` runs for this library it answers at once, and the sheet follows; --service alone makes none.
-    --no-wait and --pipeline ask the pipelines, which know --filter, --where and --max-distance. A picture that cannot
-    be read is refused, and not stored. The sheets and their files hold all neighbours that are kept, whatever -k is.
-    With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
+    --no-wait and --pipeline ask the pipelines, which know --filter, --where, --max-distance and, with words, --without.
+    A picture that cannot be read is refused, and not stored. The sheets and their files hold all neighbours that are
+    kept, whatever -k is. With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
     """
     answer_export.require_one_output(csv, parquet, as_json=as_json, wait=wait)
     options = {"filter": filter, "where": where, "metric": metric, "box": box, "combine": combine}
-    options |= {"max_distance": max_distance, "exact": exact}
-    question = _question({name: text for name, text in options.items() if text})
-    found = queries.find(paths)
+    options |= {"max_distance": max_distance, "exact": exact, "without": without}
+    given = query_words.divided(arguments or [], text)
+    question = _question(given.options | {name: value for name, value in options.items() if value})
+    found = queries.find([*given.paths, *context.with_resource(query_words.laid_out(given.words))])
     if at or with_todays_code:
         if not at:
             raise typer.BadParameter("it goes with --at", param_hint="'--with-todays-code'")
         if not wait:
             raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
+        query_words.check_without(found, question)
         interrupts.explain("interrupted: nothing was written")
         with checked(found) as wait_for_good:
             connection = open_connection(address)
@@ -141,7 +153,7 @@ def query(
         if not as_json:
             _show_served(served)
         answer_export.write(served.rows, csv, parquet)
-        if by_service or not question.for_pipelines:
+        if by_service or not question.for_pipelines or (question.without and found.wordless):
             if as_json:
                 say_json({**_served_data(served), "skipped": found.left_out, "unreadable": found.unreadable})
             require_readable(found.unreadable)
@@ -149,6 +161,8 @@ def query(
     with ExitStack() as checks:
         good = checks.enter_context(checked(found)) if served is None else None
         connection = open_write_connection(address)
+        query_words.check_without(found, question)
+        query_words.check_tower(connection, found)
         file = _question_file(question, connection)
         if good is not None:
             result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)

@@ -75,7 +75,7 @@ def add(
     if not paths:
         _label(labels_files or (), wait, as_json, address)
         return
-    found = find(paths, beside=[label_plan.LABELS_FILE])
+    found = find(paths, beside=label_plan.LABELS_FILE.__eq__)
     planned = label_plan.plan(paths, found, labels_files or ())
     connection = open_write_connection(address)
     say_all(f"skipped {each}" for each in found.left_out)

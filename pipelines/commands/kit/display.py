@@ -106,6 +106,10 @@ def _show_nearest(sheet: ResultSheet, query: Mapping[str, Any]) -> None:
 def _show_neighbours(query: Mapping[str, Any]) -> None:
     words = [each.get("likeness") or "" for each in query["neighbors"]]  # another version's sheets have none
     width = max(map(len, words), default=0)
+    if unread := query.get("unread"):
+        say(f"  the model did not read the end: “{unread}”")
+    if query.get("text") or query.get("without"):
+        say("  (by distance from words, which is on another scale than between pictures)")
     for each, word in zip(query["neighbors"], words, strict=True):
         column = f"{word:<{width}}  " if width else ""
         say(f"  {distance(each['distance']):>9}  {column}{', '.join(each['sources'])}")

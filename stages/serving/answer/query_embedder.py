@@ -31,11 +31,14 @@ from stages.serving.search.mapped_library import MappedLibrary
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
     from stages.backbone.embedder import Embedder
+    from stages.backbone.text_tower import TextTower
 
 _ValueT = TypeVar("_ValueT")
 
 _PICTURES_AT_ONCE = 32
 """As many as a forward pass takes: with more, some passes would be half empty while others wait."""
+
+_TEXTS_AT_ONCE = 16
 
 WAITING = 512
 """Questions that may wait for a step."""
@@ -56,8 +59,13 @@ class QueryEmbedder:
             "features", computed_together, _PICTURES_AT_ONCE, WAITING, metrics.batches.labels("features").observe
         )
 
+        self._texts = Batcher[tuple[Callable[[NDArray[Any]], Vectors], NDArray[np.object_]], Vectors](
+            "texts", computed_together, _TEXTS_AT_ONCE, WAITING, metrics.batches.labels("texts").observe
+        )
+
     async def close(self) -> None:
         """Ends all threads; those that fetch, within their limit of time."""
+        await self._texts.close()
         await self.features.close()
         await self._decoding.close()
 
@@ -111,6 +119,14 @@ class QueryEmbedder:
         new = [pixels for _, pixels in seen if pixels is not None]
         computed = iter(await self.features.ask(embedder, (embedder, np.stack(new)), len(new)) if new else ())
         return np.stack([next(computed) if pixels is not None else _known(library, each) for each, pixels in seen])
+
+    async def words(self, tower: TextTower, texts: Sequence[str]) -> Vectors:
+        """The vectors of n texts, at least one, float32 (n, d)."""
+
+        def embed(rows: NDArray[Any]) -> Vectors:
+            return tower.embed(rows.tolist())
+
+        return await self._texts.ask(tower, (embed, np.array(texts, np.object_)), len(texts))
 
 
 async def _all(works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:

@@ -13,7 +13,7 @@ from stages.files import path_masks
 from stages.files.question import Question
 from stages.knn.backend import Mask, Vectors
 from stages.knn.vector_set import VectorSet
-from stages.quality.distance_limits import NEAR_COPY, likeness
+from stages.quality.distance_limits import NEAR_COPY, DistanceLimits, likeness
 from stages.quality.entry_answers import shortest
 from stages.record.sources import Source
 from stages.serving.answer.near_duplicates import FoldedRanking, largest_distance, near_any
@@ -79,7 +79,8 @@ def answer(
     found: SearchResult,
     ranking: FoldedRanking,
 ) -> dict[str, Any]:
-    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). ranking: the
+    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d), and then
+    the question's own. ranking: the
     neighbours that were found."""
     metric = _metric(snapshot, asked)
     return {
@@ -87,11 +88,14 @@ def answer(
         "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
         "metric": metric,
-        "scale": None if snapshot.scale is None else asdict(snapshot.scale.limits(metric)),
+        "scale": None if snapshot.scale is None or not asked.of_pictures else asdict(snapshot.scale.limits(metric)),
         "combine": asked.combine,
         "filter": asked.filter,
         "where": asked.where,
         "max_distance": asked.max_distance,
+        "text": asked.text,
+        "without": list(asked.without),
+        "unread": snapshot.words.unread(asked.text) if asked.text and snapshot.words is not None else "",
         "exact": found.exact,
         "recall": found.recall,
         **origin(snapshot),
@@ -130,6 +134,7 @@ def _neighbours(
     library, similarity = snapshot.library, snapshot.similarity
     metric = _metric(snapshot, asked)
     limits = None if snapshot.scale is None else snapshot.scale.limits(metric)
+    worded = asked.of_pictures  # otherwise distances have another scale
     distances, rows = ranking.distances, ranking.rows
     own = {each.id for each in pictures}
     vectors = VectorSet(library.vectors(rows))
@@ -140,7 +145,7 @@ def _neighbours(
         library.hashes(rows),
         largest_distance(snapshot.scale),
     )
-    calibrated = similarity is not None and similarity.metric == metric
+    calibrated = worded and similarity is not None and similarity.metric == metric
     meant = library.paths.meant(asked.filter) if asked.filter else ""
     likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
     for place, row in enumerate(rows.tolist()):
@@ -152,7 +157,7 @@ def _neighbours(
             "rank": int(ranking.places[place]) + 1,
             "id": id,
             "distance": distance,
-            "likeness": NEAR_COPY if is_near and not same else likeness(limits, distance, same),
+            "likeness": _likeness(limits, distance, same, is_near) if worded else None,
             "similarity": None if likely is None else 100.0 if same else likely[place],
             "same": same,
             "near": same or is_near,
@@ -160,6 +165,10 @@ def _neighbours(
             "sources": [each_file[number] for number in order],
             **addresses(id, order[0]),
         }
+
+
+def _likeness(limits: DistanceLimits | None, distance: float, same: bool, near: bool) -> str | None:
+    return NEAR_COPY if near and not same else likeness(limits, distance, same)
 
 
 def source_data(snapshot: Snapshot, row: int, sources: Sequence[Source]) -> list[dict[str, Any]]:

@@ -14,6 +14,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stages.backbone import text_points
+from stages.datum.contract import load
+from stages.datum.text_format import counted
 from stages.files.path_globs import FilterError
 from stages.files.question import Question
 from stages.knn.backend import Vectors
@@ -76,11 +79,14 @@ class SearchHandler:
         """The answer to a question. turns: those of its request. Raises Refusal."""
         snapshot = self.snapshot()
         asked = question.asked(len(files))
+        stated = _stated(snapshot, question)
         async with self._seeing.answering(len(asked), "not-searchable"):
+            if not question.of_pictures and snapshot.words is None:
+                raise no_text_tower()  # before a picture is decoded for nothing
             if not question.exact:
                 snapshot.searching.recall(question.metric)  # refuses before a picture is decoded for nothing
             try:
-                return await self._answer(snapshot, question, asked, files, turns)
+                return await self._answer(snapshot, question, stated, asked, files, turns)
             except FilterError as error:  # a StageError, too
                 raise Refusal(400, "bad-filter", str(error)) from error
 
@@ -88,6 +94,7 @@ class SearchHandler:
         self,
         snapshot: Snapshot,
         search: Question,
+        stated: Vectors,
         asked: Sequence[PictureReference],
         files: Sequence[PictureUpload],
         turns: DecodeSlots,
@@ -96,16 +103,27 @@ class SearchHandler:
         async with self._seeing.timed("decode", seconds):
             seen = await self._seeing.pictures(_view(snapshot), asked, files, turns)
         async with self._seeing.timed("features", seconds):
-            points = await self._seeing.vectors(snapshot.embedder, snapshot.library, seen)
+            points = await self._seeing.vectors(snapshot.embedder, snapshot.library, seen) if seen else stated[:0]
+            points = await self._with_words(snapshot, search, np.concatenate([points, stated]))
         async with self._seeing.timed("search", seconds):
             if search.filter or search.where:  # found once and kept, here so that searches of others go on meanwhile
                 await self._seeing.run(lambda: snapshot.library.attributes.pictures(search.where, search.filter))
-            rows = [picture.row for picture, _ in seen]
+            own = [None if search.without else picture.row for picture, _ in seen]  # less words, it is no picture's
+            rows = [*own, *[None] * (len(points) - len(own))]
             found, ranking = await self._ranked(_Given(snapshot, points, rows, search))
             pictures = [picture for picture, _ in seen]
             answer = partial(search_answer.answer, snapshot, search, pictures, points, found, ranking)
             whole = await self._worded(answer)
         return {**whole, "seconds": seconds}
+
+    async def _with_words(self, snapshot: Snapshot, search: Question, points: Vectors) -> Vectors:
+        """Points with that of a question's text behind them, all less what it is to be without."""
+        if search.of_pictures:
+            return points
+        assert snapshot.words is not None
+        said = [search.text] if search.text else []
+        words = await self._seeing.words(snapshot.words, [*said, *search.without])
+        return text_points.without(np.concatenate([points, words[: len(said)]]), words[len(said) :])
 
     async def _ranked(self, given: _Given) -> tuple[SearchResult, FoldedRanking]:
         """The nearest pictures, as many as it takes for k groups: first k, and more only where some are
@@ -129,6 +147,27 @@ class SearchHandler:
 def _view(snapshot: Snapshot) -> DecodeContext:
     origin = snapshot.library.origin
     return DecodeContext(Framing(origin.image_size, origin.fit), snapshot.library, snapshot.originals, True)
+
+
+def no_text_tower() -> Refusal:
+    """A question in words that the model does not have."""
+    without_one = "`where` finds words in names and attributes without one: anywhere ILIKE '%snow%'"
+    return Refusal(422, "no-text-tower", f"{load('stages.backbone.text_tower').NO_WORDS}; {without_one}")
+
+
+def _stated(snapshot: Snapshot, question: Question) -> Vectors:
+    """The vector in a question, float32 (1, d), or none, (0, d). Raises Refusal for one of another length."""
+    dimension = snapshot.library.origin.dimension
+    if question.vector is None:
+        return np.empty((0, dimension), np.float32)
+    if len(question.vector) != dimension:
+        raise Refusal(
+            400,
+            "wrong-dimension",
+            f"the vector has {counted(len(question.vector), 'number', 'numbers')}, and those of the index have "
+            f"{dimension}: ask with a vector of its model, {snapshot.library.origin.named}",
+        )
+    return np.array([question.vector], np.float32)
 
 
 def _together(given: _Given) -> object:

@@ -14,13 +14,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
-from stages.backbone import keras_import
+from stages.backbone import keras_import, text_points
 from stages.backbone.backbone_spec import (
     MODEL_FILE,
     MOST_BYTES,
     PUSH,
     SCALE_FILE,
     SPEC_FILE,
+    TEXT_FILE,
     BackboneSpec,
     parse_spec,
 )
@@ -34,6 +35,7 @@ from stages.serving.follow.pachyderm_client import Absent, FileFacts, PachydermC
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
     from stages.backbone.embedder import Embedder
+    from stages.backbone.text_tower import TextTower
 
 REPO = "models"
 
@@ -45,6 +47,7 @@ class BackbonePool:
         self._cache = cache
         self._environment = environment
         self._loaded: WeakValueDictionary[BackboneSpec, Embedder] = WeakValueDictionary()
+        self._towers: WeakValueDictionary[str, TextTower] = WeakValueDictionary()  # by the hashes of their files
         self._loading = threading.Lock()
         # Keras has it warn of every model after the fifth, and a service loads one after the other.
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
@@ -84,6 +87,22 @@ class BackbonePool:
                 made.warm_up()
                 self._loaded[spec] = found = made
             return found, found.device
+
+    def text_tower(self, server: PachydermClient, spec: BackboneSpec, commit: str, directory: Path) -> TextTower | None:
+        """The text tower of a commit of models, whose backbone is given; None if it has none. directory: for its
+        file. Raises StageError for one that is damaged, or not the backbone's."""
+        entries = server.files(REPO, commit, f"/{TEXT_FILE}")
+        if not entries:
+            return None
+        with self._loading:
+            found = self._towers.get(entries[0].hash)
+            if found is None:
+                file = fetch_file(server, self._cache, REPO, commit, entries[0], directory / TEXT_FILE)
+                found = load("stages.backbone.text_tower").read_text_tower(file)
+                found.warm_up()
+                self._towers[entries[0].hash] = found
+            text_points.check(found, spec)
+            return found
 
     def prepared(self) -> str:
         """The kind of device that computes, once Keras is set up without any backbone."""

@@ -129,6 +129,7 @@ class IndexSource:
             )
             say(f"loading the model {spec.described}")
             embedder, device = model_loading.result()
+            words = self._backbones.text_tower(self._server, spec, model, scratch / "words")
         self._keep(segments)
         return Snapshot(
             SnapshotCommits(self._server.at.project, commit.id, made_from.get("images", ""), model),
@@ -141,6 +142,7 @@ class IndexSource:
             OriginalFiles(self._server, made_from.get("images", ""), self._cache, made_from.get(FETCHED, "")),
             device,
             self._copies(),
+            words,
         )
 
     def commit(self, held: Snapshot) -> str:

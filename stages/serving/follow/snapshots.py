@@ -20,6 +20,7 @@ from stages.serving.search.search_engine import SearchEngine
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
     from stages.backbone.embedder import Embedder
+    from stages.backbone.text_tower import TextTower
 
 _SnapshotT = TypeVar("_SnapshotT")
 
@@ -47,7 +48,7 @@ class Snapshot:
     """All that answers a question. spec: of the embedder's model. scale: of its distances; None where it has none.
     similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors of queries,
     "cpu" or the name of a GPU. copies: the groups of copies, which are always the newest; None where nobody looks for
-    them."""
+    them. words: the model's text tower; None where it has none."""
 
     commits: SnapshotCommits
     library: MappedLibrary
@@ -59,6 +60,7 @@ class Snapshot:
     originals: OriginalFiles
     device: str
     copies: CopyListings | None = None
+    words: TextTower | None = None
 
 
 @dataclass(frozen=True)

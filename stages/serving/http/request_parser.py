@@ -58,7 +58,7 @@ class RequestParser(Generic[_RequestT]):
 SEARCH = RequestParser(
     SearchRequest,
     RequestBatch[SearchRequest],
-    ("box", "k", "metric", "filter", "where", "max_distance", "exact"),
+    ("box", "k", "metric", "filter", "where", "max_distance", "exact", "text", "without"),
     "a search",
     "neighbours",
 )

@@ -83,6 +83,9 @@ class SearchBody(AnswerPart):
     filter: str = Field(examples=["holiday/"])
     where: str = Field(examples=["camera LIKE 'Canon%' AND taken >= '2024-01-01'"])
     max_distance: float | None
+    text: str = Field(examples=["red bicycle in snow"])
+    without: list[str]
+    unread: str = Field(description="The end of a text that is too long for the model.")
     exact: bool
     recall: float | None
     commits: CommitsBody

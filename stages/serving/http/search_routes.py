@@ -85,6 +85,7 @@ class SearchRoutes:
             "devices": None,
             "metric": None,
             "calibrated": False,
+            "text": snapshot is not None and snapshot.words is not None,
             "metrics": METRICS,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},

@@ -5,7 +5,7 @@ import { notice } from "./kit/notices.js";
 import * as service from "./kit/service-client.js";
 import { sentence } from "./kit/text-format.js";
 
-/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, unfilter(),
+/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, names() lists names that hold the words, unfilter(),
  * signedIn(). Throws what is not a
  * failure of the service's, once it is shown. */
 export function show(failure, hooks) {
@@ -17,6 +17,9 @@ export function show(failure, hooks) {
   } else if (failure.code === "bad-filter") {
     const remove = button("Remove the filters", "close", hooks.unfilter, { class: "primary" });
     notice("refused", "This filter cannot be used", sentence(failure.message), { actions: [remove] });
+  } else if (failure.code === "no-text-tower") {
+    const names = button("Find names and values", "search", hooks.names, { class: "primary" });
+    notice("refused", "This model does not know words", sentence(failure.message), { actions: [names] });
   } else if (failure instanceof service.Refusal) {
     const title = failure.code === service.UPLOAD_GONE ? "This picture is no longer here" : "That did not work";
     notice("refused", title, sentence(failure.message), { actions: [choose, again] });

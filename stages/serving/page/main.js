@@ -38,9 +38,10 @@ const folders = new Folders(standing, fail);
 const classified = new Classified(standing, () => chooser.choose(true));
 const copies = new Copies(standing);
 const hasLibrary = () => standing.current?.search !== false;
-const bar = suggestions.connect(moves.list, hasLibrary);
-const named = (text) => hasLibrary() && !suggestions.isAddress(text) && (bar.named(text), true);
-const chooser = intake.connect(receive, () => moves.state().pictures.length > 0, notices.complain, named);
+const bar = suggestions.connect({ list: moves.list, say: moves.say }, hasLibrary, () => hasWords());
+const hasWords = () => Boolean(standing.current?.text);
+const named = (text) => hasLibrary() && !suggestions.isAddress(text) && (worded(text), true);
+const chooser = intake.connect(receive, () => address.asks(moves.state()), notices.complain, named);
 
 let view = folders;
 let viewed = false; // whether the view is that of an address
@@ -65,7 +66,7 @@ async function arrive(back, first = false) {
   if (signal.aborted) return undefined;
   view = viewOf(state);
   viewed = true;
-  document.body.classList.toggle("asking", state.pictures.length > 0);
+  document.body.classList.toggle("asking", address.asks(state));
   document.body.classList.toggle("inside", Boolean(state.folder) || address.isList(state));
   showView();
   const filtered = view === answers || view === folders;
@@ -90,7 +91,7 @@ async function arrive(back, first = false) {
 function viewOf(state) {
   if (state.view === address.CLASSIFY || standing.current?.search === false) return classified;
   if (state.view === address.COPIES) return copies;
-  return state.pictures.length > 0 ? answers : folders;
+  return address.asks(state) ? answers : folders;
 }
 
 /** What the page says of its view, outside of it. */
@@ -120,7 +121,7 @@ function showView() {
 function askedWithout({ pictures: bad = [] }, { pictures }) {
   const rest = pictures.filter((_, place) => bad.every(({ picture }) => picture !== place));
   if (!bad.length || !rest.length) return false;
-  moves.ask(rest, true);
+  moves.change(rest, true);
   const reasons = bad.map(({ message }) => words.sentence(message)).join(" ");
   notices.complain(`Left out ${words.count(bad.length, "picture")}. ${reasons}`);
   return true;
@@ -131,6 +132,7 @@ function fail(failure) {
   failing.show(failure, {
     again: () => arrive(false),
     choose: () => chooser.choose(false),
+    names: () => moves.list({ where: suggestions.anywhere(moves.state().text) }),
     unfilter: () => moves.set({ where: null, filter: null }),
     signedIn: async () => {
       signed(true);
@@ -152,7 +154,7 @@ function showViewer(state) {
   if (place < 0) return moves.show(null, true); // not among what is shown
   return viewer.open(all[place], {
     href: moves.searchOf(state.show),
-    add: state.pictures.length ? () => moves.add(state.show) : null,
+    add: address.asks(state) ? () => moves.add(state.show) : null,
     step: (by) => step(place + by),
     place: `${words.number(place + 1)} of ${words.number(all.length)}${view.more ? "+" : ""}`,
     first: place === 0,
@@ -170,12 +172,21 @@ async function step(place) {
   if (picture) moves.show(picture.id, true);
 }
 
+/** Asks with words where the model knows them, and lists the names and values that hold them where it does not. */
+function worded(text) {
+  if (hasWords()) return bar.pick({ text });
+  bar.pick({ where: suggestions.anywhere(text) });
+  return notices.complain(
+    `These are the names and values that contain “${text}”. The model has no text tower, so it does not find what pictures show.`,
+  );
+}
+
 /** Asks with what was dropped, pasted or chosen. add: together with the pictures of the question that is shown. */
 async function receive(given, add) {
   byId("message").replaceChildren();
   const before = add ? moves.state().pictures : [];
   const { pictures, problems } = await arrived(given, before, standing.current?.limits);
-  if (pictures.length > before.length) moves.ask(pictures);
+  if (pictures.length > before.length) (add ? moves.change : moves.ask)(pictures);
   if (problems.length) notices.complain(problems.join(" "));
 }
 
@@ -203,6 +214,7 @@ function showStanding() {
   byId("newer").hidden = !view.isOld(current);
   byId("view-classify").hidden = !current.classify;
   byId("view-copies").hidden = !current.copies;
+  byId("address").placeholder = current.text ? "Describe a picture, or type a name" : "Type a name or value, or paste a picture";
   byId("views").hidden = current.search === false || !(current.classify || current.copies);
   const { model } = current.classify ?? {};
   const parts = [

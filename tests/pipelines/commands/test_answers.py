@@ -60,7 +60,7 @@ def test_more_than_are_kept_are_refused_with_the_way_to_get_them(asked: Command,
     [
         (
             ["--metric", "cosine"],
-            "metric cannot be asked of the pipelines, which know filter, k, max_distance, where. A service",
+            "metric cannot be asked of the pipelines, which know filter, k, max_distance, text, where, without. A",
         ),
         (["--box", "0,0,1,0.5", "--combine", "all"], "box and combine cannot be asked of the pipelines"),
         (["--exact", "false", "--at", "master"], "exact cannot be asked of the pipelines"),

@@ -32,7 +32,7 @@ def write(directory: Path, **files: bytes) -> Path:
 
 
 def plan(*arguments: Path, files: tuple[Path, ...] = ()) -> LabelPlan:
-    return label_plan.plan(arguments, picture_sources.find(arguments, beside=[label_plan.LABELS_FILE]), files)
+    return label_plan.plan(arguments, picture_sources.find(arguments, beside=label_plan.LABELS_FILE.__eq__), files)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])

@@ -37,6 +37,11 @@ def test_a_question_has_defaults_and_a_help_for_every_field() -> None:
         ({"box": "0,0.25,.5,1"}, {"box": [0, 0.25, 0.5, 1]}),
         ({"max_distance": "0"}, {"max_distance": 0}),
         ({"exact": "false"}, {"exact": False}),
+        ({"text": "red bicycle in snow", "without": "snow"}, {"text": "red bicycle in snow", "without": ("snow",)}),
+        ({"without": "snow, deep ice ,"}, {"without": ("snow", "deep ice")}),
+        ({"text": " ", "without": ","}, {}),
+        ({"text": "red\nbicycle \t in\r\nsnow "}, {"text": "red bicycle in snow"}),
+        *(({"text": text}, {"text": text}) for text in ("雪の中の赤い自転車", "דלת אדומה", "🚲 🧑‍🚒 ❄️", "x" * 8000)),
     ],
 )
 def test_texts_and_json_are_one_question(texts: dict[str, str], given: dict[str, Any]) -> None:
@@ -64,6 +69,11 @@ def test_texts_and_json_are_one_question(texts: dict[str, str], given: dict[str,
         ("combine", "none", "combine: input should be 'any' or 'all'"),
         ("max_distance", "-1", "max_distance: input should be greater than or equal to 0"),
         ("max_distance", "nan", "max_distance: input should be a finite number"),
+        ("text", "word " * 10_000, "text: string should have at most 8000 characters"),
+        ("text", "red\x00", r"text: it holds a character that is no text \(U\+0000\): leave it out"),
+        ("text", "\x1b[31mred", r"text: it holds a character that is no text \(U\+001B\)"),
+        ("without", "x" * 8001, "without.0: string should have at most 8000 characters"),
+        ("without", "a," * 17, "without: tuple should have at most 16 items"),
         ("colour", "red", "colour is not a field of a question"),
     ],
 )
@@ -80,6 +90,13 @@ def test_what_is_not_a_question_is_refused_in_words(name: str, text: str, words:
         *(b"", b"{", b"nonsense", b"null", b"\xff", b"\xff\xfe{}", b"{}\x00", b"[]", b"3", b'"text"', b"[" * 100_000),
         *(b'{"k": NaN}', b'{"k": 1, "k": 2}', b'{"k": 3.5}', b'{"k": true}', b'{"k": ' + b"9" * 10_000 + b"}"),
         *(b'{"max_distance": Infinity}', b'{"max_distance": 1e999}', b'{"exact": 1}', b'{"filter": ["a"]}'),
+        *(
+            b'{"text": ["a"]}',
+            b'{"text": "\\ud800"}',
+            b'{"without": 3}',
+            b'{"without": {"a": 1}}',
+            b'{"without": ["a", 3]}',
+        ),
         *(b'{"filter":' * 5_000, b'{"filter": "\\ud800"}', b'{"\\ud800": 1}'),
     ],
 )
@@ -112,7 +129,7 @@ def test_an_entry_asks_only_what_the_pipelines_can_answer(content: bytes, words:
 
 def test_equal_questions_of_entries_are_equal_bytes(tmp_path: Path) -> None:
     (tmp_path / "question.json").write_text('{"max_distance": 1, "k": 2,\n "filter": "é/", "metric": null}')
-    written = read_entry(tmp_path / "question.json")
+    written = entry_json(read_entry(tmp_path / "question.json"))
     assert written == b'{"filter": "\\u00e9/", "k": 2, "max_distance": 1.0}\n'
     assert written == entry_json(Question(filter="é/", max_distance=1, k=2))
     assert entry_json(Question(where="label = 'cat'")) == b'{"where": "label = \'cat\'"}\n'

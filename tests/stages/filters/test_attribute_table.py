@@ -5,6 +5,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
+from stages.filters.where_clause import parse_where
 from stages.record.sources import Source
 from tests.stages.filters.attribute_tables import attribute_table
 
@@ -33,3 +34,24 @@ def test_the_facts_of_a_picture_are_those_of_the_columns_and_make_none() -> None
         plain = [each.isoformat() if isinstance(each, datetime) else each for each in values]
         assert [each.get(name) for some in facts for each in some] == plain, name
     assert np.array_equal(table.rows, [row for row, some in enumerate(facts) for _ in some])
+
+
+def test_words_anywhere_are_found_in_any_case() -> None:
+    """In paths and in texts, whole or in part, and not across two of them."""
+    pictures = [
+        [Source(f"{folder}/{row}.jpg", "5eed", camera="Leica")] for row, folder in enumerate(("Schnee", "b", "c"))
+    ]
+    said = {"b/1.jpg": {"owner": "Ångström 100 %", "rating": 7}}
+    for segments in (1, 3):
+        table = attribute_table(pictures, said, PEOPLE, segments)
+        for word, found in (
+            ("SCHNEE", [0]),
+            ("ångstrÖm 100 \\%", [1]),
+            ("leica", [0, 1, 2]),
+            ("jpg", [0, 1, 2]),
+            ("jpgLeica", []),
+            ("7", []),
+            ("5eed", []),
+        ):
+            clause = parse_where(f"anywhere ILIKE '%{word}%' ESCAPE '\\'", table.columns)
+            assert np.flatnonzero(clause.mask(table)).tolist() == found, word

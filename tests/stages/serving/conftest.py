@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stages.quality.distance_limits import DistanceLimits
+from stages.quality.distance_scale import DistanceScale
 from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.models import SmallModel
 from tests.stages.serving import services
 
 if TYPE_CHECKING:  # TensorFlow takes seconds, and most tests do without
     from stages.backbone.embedder import Embedder
+    from stages.backbone.text_tower import TextTower
     from stages.serving.follow.snapshots import Snapshot
     from tests.stages.serving.services import Service
 
@@ -49,4 +52,27 @@ def ready(embedder: Embedder, stock: dict[str, bytes], tmp_path_factory: pytest.
 def service(ready: Snapshot) -> Iterator[Service]:
     """A service that answers from it."""
     with services.running(SnapshotState("ready", snapshot=ready)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tower(tmp_path_factory: pytest.TempPathFactory) -> TextTower:
+    """A text tower of random weights in the real layout, for that library."""
+    from stages.backbone.text_tower import read_text_tower  # noqa: PLC0415
+    from tests.stages.text_towers import write_text_tower  # noqa: PLC0415
+
+    return read_text_tower(write_text_tower(tmp_path_factory.mktemp("models"), 16))
+
+
+@pytest.fixture(scope="module")
+def worded(ready: Snapshot, tower: TextTower) -> Snapshot:
+    """The library with a model that has words, and a scale between pictures."""
+    limits = DistanceLimits(changed=1.0, very_similar=10.0, similar=100.0)
+    return replace(ready, words=tower, scale=DistanceScale(ready.spec.sha256, False, limits, limits))
+
+
+@pytest.fixture(scope="module")
+def texts(worded: Snapshot) -> Iterator[Service]:
+    """A service that answers from it."""
+    with services.running(SnapshotState("ready", snapshot=worded)) as running:
         yield running

@@ -37,7 +37,22 @@ PARTS = (
 """Parts of addresses."""
 
 PARAMETERS = (
-    *("k", "top", "metric", "filter", "max_distance", "box", "exact", "folder", "after", "limit", "source", "download"),
+    *(
+        "k",
+        "top",
+        "metric",
+        "filter",
+        "max_distance",
+        "box",
+        "exact",
+        "text",
+        "without",
+        "folder",
+        "after",
+        "limit",
+        "source",
+        "download",
+    ),
 )
 """Parameters of addresses."""
 
@@ -108,7 +123,9 @@ def _damage(value: Any, chance: random.Random) -> None:
         elif places and chance.random() < 0.7:
             value[chance.choice(places)] = chance.choice(HOSTILE)
         else:
-            name = chance.choice(("k", "id", "url", "box", "metric", "filter", "exact", "pictures", "requests", "\x00"))
+            name = chance.choice(
+                ("k", "id", "url", "box", "metric", "filter", "exact", "text", "without", "pictures", "\x00")
+            )
             value[name] = chance.choice(HOSTILE)
         return
 

@@ -7,7 +7,7 @@ import * as words from "../kit/text-format.js";
 const SHOWN = 6; // values before the others are folded
 
 /** Columns that tell one file from all others: nobody filters by their values. */
-export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixels", "latitude", "longitude"]);
+export const UNSHOWN = new Set(["id", "path", "name", "sha256", "encoder", "pixels", "latitude", "longitude", "anywhere"]);
 
 const END_OF_DAY = " 23:59:59";
 

@@ -138,8 +138,9 @@ const chip = (text, remove) =>
   make("li", {}, make("bdi", {}, text), button(`Remove the filter ${text}`, "close", remove, { quiet: true, title: "Remove this filter" }));
 
 /** A clause in words. */
-function said({ column, values, unknown, from, to, name, place: box, text }) {
+function said({ column, values, unknown, from, to, name, anywhere, place: box, text }) {
   if (text) return text;
+  if (anywhere !== undefined) return `Contains “${anywhere}”`;
   if (name !== undefined) return `Name contains “${name}”`;
   if (box) return `Place: ${words.degrees(box.south, "NS")} to ${words.degrees(box.north, "NS")}, ${words.degrees(box.west, "EW")} to ${words.degrees(box.east, "EW")}`;
   return `${words.title(column)}: ${unknown ? words.shown(column, null) : values ? values.map((each) => words.shown(column, each)).join(" or ") : facets.span(column, from, to)}`;

@@ -9,12 +9,12 @@ const LIST = pattern(`${NAME} in~\\((.*)\\)`);
 const UNKNOWN = pattern(`${NAME} is null`);
 const BETWEEN = pattern(`${NAME} between ${VALUE} and ${VALUE}`);
 const BOUND = pattern(`${NAME}~(>=|<=)~${VALUE}`);
-const NAMED = pattern(String.raw`name ilike '%((?:[^']|'')*)%' escape '\\'`);
+const NAMED = pattern(String.raw`(name|anywhere) ilike '%((?:[^']|'')*)%' escape '\\'`);
 const TOKEN = /'(?:[^']|'')*'|"(?:[^"]|"")*"|[()]|[^\s()'"]+|\s+|./g;
 const PLACE = ["latitude", "longitude"];
 
 /** The clauses of a filter: {column, values}, {column, unknown}, {column, from, to} with null for an open end,
- * {name: a part of names}, {place: {south, north, west, east}} or {text}; each as it is written, as source. */
+ * {name: a part of names}, {anywhere: a part of paths or texts}, {place: {south, north, west, east}} or {text}; each as it is written, as source. */
 export function read(where) {
   const found = parts(where ?? "").map((source) => ({ ...clause(source), source })).reduce(joined, []);
   const box = PLACE.map((name) => found.find(({ column, from, to }) => column === name && from != null && to != null));
@@ -41,8 +41,9 @@ export const replaced = (clauses, column, ...others) => [...clauses.filter((each
 export const containing = (column, text) =>
   `${identifier(column)} ILIKE ${literal(`%${text.replace(/[\\%_]/g, "\\$&")}%`)} ESCAPE '\\'`;
 
-function sql({ source, column, values, unknown, from, to, name, place }) {
+function sql({ source, column, values, unknown, from, to, name, anywhere, place }) {
   if (source) return source;
+  if (anywhere !== undefined) return containing("anywhere", anywhere);
   if (name !== undefined) return containing("name", name);
   if (place) return `latitude BETWEEN ${place.south} AND ${place.north} AND longitude BETWEEN ${place.west} AND ${place.east}`;
   const quoted = identifier(column);
@@ -74,7 +75,7 @@ function parts(where) {
 
 function clause(text) {
   let found;
-  if ((found = NAMED.exec(text))) return { name: found[1].replaceAll("''", "'").replace(/\\([\\%_])/g, "$1") };
+  if ((found = NAMED.exec(text))) return { [found[1].toLowerCase()]: found[2].replaceAll("''", "'").replace(/\\([\\%_])/g, "$1") };
   if ((found = ONE.exec(text))) return { column: column(found[1]), values: [value(found[2])] };
   if ((found = LIST.exec(text)) && pattern(`~${VALUE}~(,~${VALUE}~)*`).test(found[2])) {
     return { column: column(found[1]), values: [...found[2].matchAll(new RegExp(VALUE, "gi"))].map(([each]) => value(each)) };

@@ -1,5 +1,5 @@
 /* The page's state, as the address of the page has it: ?upload=3f…&box=0.1,0.2,0.6,0.9&id=9c…&combine=all&k=24, or
- * ?view=classify&upload=3f…&top=10, or ?view=copies&kind=near&after=50
+ * ?text=red%20bicycle&without=snow, or ?view=classify&upload=3f…&top=10, or ?view=copies&kind=near&after=50
  *
  * Pictures keep their order; a box belongs to the picture before it. Knows neither the service nor the page.
  */
@@ -35,6 +35,8 @@ export const NOTHING = Object.freeze({
   view: "", // CLASSIFY for labels in place of neighbours, COPIES for groups of copies
   pictures: [], // {kind, value, box: [left, top, right, bottom] as shares of the picture, or null}
   combine: "any",
+  text: "", // what the pictures show, in words
+  without: "", // and what not, separated by commas
   ...UNSET,
   top: null, // labels of each picture
   kind: "", // of copies: "near", or exact ones
@@ -56,7 +58,7 @@ export function read(search) {
     else if (name === "after") found.after = positive(value, Number.isSafeInteger) ?? 0;
     else if (name === "top") found.top = positive(value, Number.isSafeInteger);
     else if (Object.hasOwn(UNSET, name)) found[name] = OPTIONS[name](value);
-    else if (["folder", "show", "sort", "columns"].includes(name)) found[name] = value;
+    else if (["text", "without", "folder", "show", "sort", "columns"].includes(name)) found[name] = value;
   }
   return found;
 }
@@ -70,8 +72,10 @@ export function write(state) {
     add(kind, value);
     if (box) add("box", box.map((edge) => Number(edge.toFixed(4))).join(","));
   }
-  if (state.pictures.length > 1 && state.combine === "all") add("combine", "all");
-  if (state.pictures.length) {
+  if (points(state) > 1 && state.combine === "all") add("combine", "all");
+  if (asks(state)) {
+    if (state.text) add("text", state.text);
+    if (state.without) add("without", state.without);
     if (state.top) add("top", state.top);
     for (const [name, value] of Object.entries(options(state))) add(name, value);
   } else {
@@ -86,11 +90,19 @@ export function write(state) {
   return parts.length ? `?${parts.join("&")}` : "";
 }
 
-/** The state that asks with these pictures, with the options of another one. */
-export const asking = (state, pictures) => ({ ...state, view: state.view === COPIES ? "" : state.view, pictures, show: null, folder: "" });
+/** Whether a state asks a question, with pictures or with words. */
+export const asks = (state) => points(state) > 0;
+
+/** The pictures and the text of a question together. */
+export const points = ({ pictures, text }) => pictures.length + (text ? 1 : 0);
+
+/** The state that asks with these pictures and words, with the options of another one. */
+export const asking = (state, pictures, { text = "", without = "" } = {}) => ({
+  ...state, view: state.view === COPIES ? "" : state.view, pictures, text, without, show: null, folder: "",
+});
 
 /** Whether a state without pictures lists pictures of all folders, by what is known of them. */
-export const isList = (state) => !state.pictures.length && Boolean(state.where || state.filter || state.sort);
+export const isList = (state) => !asks(state) && Boolean(state.where || state.filter || state.sort);
 
 /** The address of groups of copies. */
 export const copies = ({ kind, after = 0 }) => write({ ...NOTHING, view: COPIES, kind: kind === "near" ? kind : "", after });

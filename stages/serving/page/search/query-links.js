@@ -13,12 +13,19 @@ export const viewOf = (view) => address.write({ ...state(), view, show: null, fo
 
 export const folderOf = (path) => address.write({ ...address.NOTHING, folder: path }) || "/";
 
-/** Asks with these pictures, with the options as they are; `replace` in place of the question that is shown. */
-export const ask = (pictures, replace = false) =>
-  navigation.go(address.write(address.asking(state(), pictures)), { replace });
+/** Asks with these pictures, and words, with the options as they are; `replace` in place of the question that is shown. */
+export const ask = (pictures, words = {}, replace = false) =>
+  navigation.go(address.write(address.asking(state(), pictures, words)), { replace });
+
+/** Asks with other pictures, and with the words as they are. */
+export const change = (pictures, replace = false) => ask(pictures, state(), replace);
+
+/** Asks with words, in a search: {text, without}. pictures: those that are asked about with them. */
+export const say = (words, pictures = []) =>
+  navigation.go(address.write({ ...address.asking(state(), pictures, words), view: "" }));
 
 /** Adds a picture of the library to the question. */
-export const add = (id) => ask([...state().pictures, address.picture("id", id)]);
+export const add = (id) => change([...state().pictures, address.picture("id", id)]);
 
 /** Asks with other options. */
 export const set = (changed) => navigation.go(address.write({ ...state(), ...changed, show: null }));

@@ -1,23 +1,42 @@
-/* The pictures of the question: previews, a region drawn on one, several combined. Knows neither the service nor the
- * address; hooks: draw(place, box), remove(place), combine(how), add(), and the verb of the question, "Search" or
+/* The pictures and words of the question: previews, a region drawn on one, several combined. Knows neither the service nor
+ * the address; hooks: draw(place, box), remove(place), combine(how), add(), say(words) or null, and the verb of the question, "Search" or
  * "Classify". */
 
 import { button, byId, icon, make } from "../kit/elements.js";
 import * as region from "./region-box.js";
 import * as words from "../kit/text-format.js";
 
-/** pictures: of the state; known: for each what is known of it, see picture-lookup.js; combine: null where
+/** state: with its pictures, text and without; known: for each picture what is known of it, see picture-lookup.js; combine: null where
  * each has an answer of its own; hooks as above. */
-export function show(pictures, known, combine, hooks) {
+export function show(state, known, combine, hooks) {
+  const { pictures } = state;
+  const several = pictures.length + (state.text ? 1 : 0) > 1;
   const many = pictures.length > 1;
   const figures = pictures.map((each, place) => figure(each, known[place], { place, many, hooks }));
   const parts = [
     make("h2", {}, many ? `${pictures.length} pictures` : hooks.verb === "Search" ? "Query" : "Picture"),
-    make("ul", { class: many ? "asked several" : "asked" }, figures),
-    many && combine && choice(combine, hooks.combine),
+    figures.length > 0 && make("ul", { class: many ? "asked several" : "asked" }, figures),
+    hooks.say && wordsForm(state, hooks.say),
+    several && combine && choice(combine, hooks.combine),
     button("Add a picture", "add", hooks.add, { class: "plain" }),
   ];
   byId("query").replaceChildren(...parts.filter(Boolean));
+}
+
+/** What the pictures show and what not, in words; a question has one of pictures and text at least. */
+function wordsForm({ pictures, text, without }, say) {
+  const field = (id, label, value, required) => {
+    const input = make("input", { id, type: "text", value, required, autocomplete: "off", enterkeyhint: "search" });
+    return [make("label", { for: id }, label, input), input];
+  };
+  const [shows, textField] = field("asked-text", pictures.length ? "and these words" : "Words", text, !pictures.length);
+  const [lacks, withoutField] = field("asked-without", "without", without, false);
+  const form = make("form", { class: "words", "aria-label": "Words of the query" }, shows, lacks, make("button", {}, "Search"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    say({ text: textField.value.trim(), without: withoutField.value.trim() });
+  });
+  return form;
 }
 
 function figure(picture, known, { place, many, hooks }) {

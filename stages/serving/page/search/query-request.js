@@ -47,4 +47,7 @@ function labelsOf(state) {
   return request;
 }
 
-const searchOf = (state) => ({ pictures: picturesOf(state), combine: state.combine, ...options(state) });
+function searchOf(state) {
+  const { combine, text, without } = state;
+  return { pictures: picturesOf(state), combine, ...(text && { text }), ...(without && { without }), ...options(state) };
+}

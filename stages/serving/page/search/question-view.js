@@ -38,10 +38,12 @@ export class QuestionView {
   async #showQuery(state, verb, answer) {
     const fit = this.standing.current?.model?.fit;
     const known = await Promise.all(state.pictures.map((each, place) => lookUp(each, answer?.pictures[place], fit)));
-    query.show(state.pictures, known, verb === "Search" ? state.combine : null, {
+    const says = verb === "Search" && (this.standing.current?.text || state.text || state.without);
+    query.show(state, known, verb === "Search" ? state.combine : null, {
       verb,
-      draw: (place, box) => moves.ask(state.pictures.map((each, at) => (at === place ? { ...each, box } : each))),
-      remove: (place) => moves.ask(state.pictures.filter((_, at) => at !== place)),
+      say: says ? (words) => moves.say(words, state.pictures) : null,
+      draw: (place, box) => moves.change(state.pictures.map((each, at) => (at === place ? { ...each, box } : each))),
+      remove: (place) => moves.change(state.pictures.filter((_, at) => at !== place)),
       combine: (combine) => moves.set({ combine }),
       add: this.choose,
     });

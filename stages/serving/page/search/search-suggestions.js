@@ -1,5 +1,5 @@
 /* What the bar at the top proposes while one types: pictures by name, and values of text columns. A combobox, as screen
- * readers know it. go(options) shows the pictures of a choice. */
+ * readers know it. */
 
 import { UNSHOWN } from "../filters/facet-list.js";
 import * as clauses from "../filters/where-clauses.js";
@@ -15,8 +15,9 @@ let columns = null; // the names of the text columns, once they are known
 let under = new AbortController();
 let timer = 0;
 
-/** Connects the field. enabled(): whether the library can be searched now. */
-export function connect(go, enabled) {
+/** Connects the field. list(options) shows the pictures of a filter, say({text}) those of words. enabled(): whether the
+ * library can be searched now; worded(): whether by words. */
+export function connect({ list: go, say }, enabled, worded) {
   const field = byId("address"), list = byId("proposals");
   const options = () => [...list.children];
   const current = () => options().findIndex((each) => each.getAttribute("aria-selected") === "true");
@@ -31,7 +32,7 @@ export function connect(go, enabled) {
     close();
     field.value = "";
     field.blur();
-    go(choice);
+    (choice.text ? say : go)(choice);
   };
   const select = (place) => {
     options().forEach((each, at) => each.setAttribute("aria-selected", String(at === place)));
@@ -45,6 +46,7 @@ export function connect(go, enabled) {
     if (!text || isAddress(text) || !enabled()) return close();
     const found = await proposals(text, under.signal).catch(() => null);
     if (!found || field.value.trim() !== text) return undefined;
+    if (worded()) found.unshift({ words: `Pictures of “${text}”`, detail: "by what they show", choice: { text } });
     list.replaceChildren(...found.map(({ words, detail, choice }, at) => {
       const option = make("li", { role: "option", id: `proposal-${at}`, "aria-selected": "false" }, make("bdi", {}, words), make("span", { class: "count" }, detail));
       option.addEventListener("pointerdown", (event) => event.preventDefault()); // the field keeps the focus until then
@@ -68,8 +70,11 @@ export function connect(go, enabled) {
     else return;
     event.preventDefault();
   });
-  return { named: (text) => pick({ where: clauses.write([{ name: text }]) }) };
+  return { pick };
 }
+
+/** The filter of files with a text in their path, or in what cameras and people say of them. */
+export const anywhere = (text) => clauses.write([{ anywhere: text }]);
 
 export const isAddress = (text) => /^(https?:|data:|blob:|file:|\/\/|\/?\?|\/(images|originals)\/)/i.test(text);
 

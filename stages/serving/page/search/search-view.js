@@ -13,6 +13,7 @@ import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
 import * as words from "../kit/text-format.js";
 
+const LONGEST_TITLE = 80; // characters of words
 const IN_ADDRESS = 100; // most pictures that an address can name, with proxies on the way
 
 export class Answers extends QuestionView {
@@ -71,7 +72,7 @@ export class Answers extends QuestionView {
   #draw({ answer, unfolded }) {
     const { neighbors: neighbours } = answer;
     const { current } = this.standing;
-    const title = `Pictures like ${titleOf(answer)}`;
+    const title = titleOf(answer);
     document.title = `${title} · lookalike`;
     byId("title").textContent = title;
     byId("summary").textContent = details.summary(answer, current?.pictures);
@@ -96,7 +97,7 @@ export class Answers extends QuestionView {
     const hooks = { href: (each) => moves.searchOf(each.id), view: (each) => moves.show(each.id), told: notices.tell };
     const list = neighbours.length ? results.tiles(neighbours, unfolded, hooks) : nothing();
     const weak = neighbours.length > 0 && neighbours.every((each) => each.likeness === "weak");
-    byId("tiles").replaceChildren(...(weak ? [nothingSimilar()] : []), list, ...further(answer, this.standing.current?.k?.most ?? 0));
+    byId("tiles").replaceChildren(...(weak ? [nothingSimilar()] : []), ...aboutWords(answer), list, ...further(answer, this.standing.current?.k?.most ?? 0));
   }
 }
 
@@ -106,10 +107,20 @@ const nothing = () => make("p", { class: "nothing" }, "No picture in the library
 
 const nothingSimilar = () => make("p", { class: "note" }, "Nothing in the library looks similar. These are the nearest.");
 
-function titleOf(answer) {
-  const [first] = answer.pictures;
-  const several = answer.pictures.length > 1 && `${answer.combine} of ${answer.pictures.length} pictures`;
-  return several || words.basename(first?.name || "this one");
+function titleOf({ pictures, combine, text = "", without = [] }) {
+  const [first] = pictures;
+  const several = pictures.length > 1 && `${combine} of ${pictures.length} pictures`;
+  const like = first && `Pictures like ${several || words.basename(first.name || "this one")}`;
+  const quoted = `“${text.length > LONGEST_TITLE ? `${text.slice(0, LONGEST_TITLE)}…` : text}”`;
+  const said = text && (like ? `and ${quoted}` : `Pictures of ${quoted}`);
+  return [like, said, without.length > 0 && `without ${without.join(", ")}`].filter(Boolean).join(" ");
+}
+
+/** What to know of an answer to words. */
+function aboutWords({ text, without = [], unread }) {
+  if (!text && !without.length) return [];
+  const cut = unread ? ` The model did not read the end of the text: “${unread}”.` : "";
+  return [make("p", { class: "note" }, `The nearest first, with distances. Those from words are on another scale than between pictures.${cut}`)];
 }
 
 /** The button for twice as many neighbours, if there may be more. */

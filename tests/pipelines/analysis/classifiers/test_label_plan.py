@@ -35,7 +35,7 @@ def archive(*names: str) -> bytes:
 
 
 def plan(*arguments: Path, files: tuple[Path, ...] = ()) -> LabelPlan:
-    return label_plan.plan(arguments, picture_sources.find(arguments, beside=[label_plan.LABELS_FILE]), files)
+    return label_plan.plan(arguments, picture_sources.find(arguments, beside=label_plan.LABELS_FILE.__eq__), files)
 
 
 def test_folders_are_labels_also_in_archives(tmp_path: Path) -> None:

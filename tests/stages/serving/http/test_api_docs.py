@@ -69,7 +69,7 @@ def test_a_search_is_described_field_by_field(asked: tuple[dict[str, Any], str])
     assert set(schema["properties"]) == set(SearchRequest.model_fields)
     assert schema["properties"]["pictures"]["items"] == {"$ref": "#/components/schemas/PictureReference"}
     assert {each["name"] for each in search["parameters"]} == {
-        *("box", "k", "metric", "filter", "where", "max_distance", "exact"),
+        *("box", "k", "metric", "filter", "where", "max_distance", "exact", "text", "without"),
     }
     assert json.dumps(document).isascii()
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FIELDS = {
     *("neighbors", "pictures", "k", "metric", "scale", "combine", "filter", "where", "max_distance", "exact"),
-    *("recall", "commits", "model", "devices", "seconds"),
+    *("recall", "commits", "model", "devices", "seconds", "text", "without", "unread"),
 }
 NEIGHBOUR = {
     *("rank", "id", "distance", "likeness", "similarity", "same", "near", "group", "sources", "thumbnail", "original"),

@@ -95,7 +95,7 @@ def test_screen_readers_hear_what_happens_and_every_control_has_a_name(tab: Tab)
     expect(tab.find("#live")).to_contain_text("12 pictures and 1 near-duplicate found, the nearest ", timeout=WAIT)
     assert violations(tab.page) == []
     by_role = tab.page.get_by_role
-    expect(by_role("search", name="Search by name or web address")).to_be_visible()
+    expect(by_role("search", name="Search by words, name or web address")).to_be_visible()
     expect(by_role("complementary", name="Your query")).to_be_visible()
     expect(by_role("region", name="Pictures like new.png")).to_be_visible()
     expect(by_role("list", name="Nearest pictures")).to_be_visible()
