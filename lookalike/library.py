@@ -10,8 +10,11 @@ from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lookalike.changes import Changes
 from lookalike.facets import Facets
@@ -111,9 +114,10 @@ class Library:
 
     def search(
         self,
-        picture: PictureInput | Sequence[PictureInput],
+        picture: PictureInput | Sequence[PictureInput] | None = None,
         k: int = DEFAULT_K,
         *,
+        vector: "Sequence[float] | NDArray[np.floating[Any]] | None" = None,
         metric: Literal["euclidean", "cosine"] | None = None,
         filter: str = "",
         where: str = "",
@@ -125,16 +129,19 @@ class Library:
         """The k nearest pictures of the library, by distance, and those of their near-duplicates that lie between them.
 
         picture: see lookalike.pictures.PictureInput, or several, to any of which the pictures are near (or to all, with
-        combine="all"). The others are the fields of a question: see stages.files.question.Question. exact=False is
-        refused if the index has no codes. Raises LookalikeError, with the reason.
+        combine="all"). vector: (d,), of the index's model, to ask about beside pictures or in their place. The others
+        are the fields of a question: see stages.files.question.Question. exact=False is refused if the index has no
+        codes. Raises LookalikeError, with the reason.
         """
         region = None if box is None else list(box)
+        numbers = None if vector is None else np.asarray(vector, np.float64).tolist()
         options = {"k": k, "metric": metric, "filter": filter, "where": where, "max_distance": max_distance}
+        options |= {"vector": numbers, "box": region}
         try:
-            question = validated(Question, {**options, "combine": combine, "box": region, "exact": exact})
+            question = validated(Question, {**options, "combine": combine, "exact": exact})
         except QuestionError as error:
             raise LookalikeError(str(error)) from error
-        pictures = asked(picture, box)
+        pictures = [] if picture is None and vector is not None else asked(picture, box)
 
         def found(searches: SearchClient) -> Neighbours:
             answer = searches.search(pictures, **{name: each for name, each in question.given.items() if name != "box"})

@@ -25,7 +25,7 @@ uint8 (height, width, 3) or (height, width), or a neighbour of another answer.""
 _ID = re.compile("[0-9a-f]{64}")
 
 
-def asked(given: PictureInput | Sequence[PictureInput], box: Box | None) -> list[QueryPicture]:
+def asked(given: PictureInput | Sequence[PictureInput] | None, box: Box | None) -> list[QueryPicture]:
     """The pictures of a question. box: of the only one. Raises LookalikeError for what is not a picture."""
     several = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     pictures: Sequence[Any] = given if several else [given]  # type: ignore[assignment]

@@ -22,6 +22,12 @@ DEFAULT_K = 12
 LONGEST_WHERE = 8000
 """Characters of a filter by attributes."""
 
+LONGEST_VECTOR = 65_536
+"""Numbers of a vector."""
+
+_LARGEST = 3.4e38
+"""The largest number of a vector, which is float32."""
+
 OF_ENTRIES = frozenset({"k", "filter", "where", "max_distance"})
 """The fields that the pipelines know."""
 
@@ -51,6 +57,9 @@ BoxEdges = Annotated[_Edges, BeforeValidator(_edges, json_schema_input_type=_Edg
 """Left, top, right and bottom of a region, as shares of the picture's width and height."""
 
 
+VectorNumber = Annotated[float, Field(ge=-_LARGEST, le=_LARGEST, allow_inf_nan=False)]
+
+
 class StrictModel(BaseModel):
     """A part of a question: no other fields, and no value of another type."""
 
@@ -58,7 +67,7 @@ class StrictModel(BaseModel):
 
 
 class Question(StrictModel):
-    """One question about one or several pictures. Without a metric the index's own counts."""
+    """One question about pictures, a vector, or both. Without a metric the index's own counts."""
 
     k: int = Field(default=DEFAULT_K, ge=1, le=LARGEST_K, description="The number of nearest pictures.")
     filter: str = Field(
@@ -83,6 +92,12 @@ class Question(StrictModel):
     )
     max_distance: float | None = Field(
         default=None, ge=0, allow_inf_nan=False, description="The largest distance of a picture that is found."
+    )
+    vector: list[VectorNumber] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=LONGEST_VECTOR,
+        description="A vector of the index's model, to ask about beside the pictures or in their place.",
     )
     exact: bool = Field(default=True, description="False for an approximate answer, by the codes of the index.")
 

@@ -88,7 +88,9 @@ def fold_rows(library: MappedLibrary, rows: Rows, most: int, near: float) -> Row
 
 def near_any(points: VectorSet, own: Sequence[int], vectors: VectorSet, hashes: Hashes, near: float) -> Mask:
     """Which of n vectors, with their hashes, are near-duplicates of any picture of a question. own: the perceptual
-    hashes of these pictures, whose vectors the points are."""
+    hashes of these pictures, whose vectors the first points are."""
+    if not len(own):  # a vector alone
+        return np.zeros(len(hashes), np.bool_)
     picture, place = np.nonzero(differing(np.array(own, np.uint64)[:, None], hashes) <= NEAR_BITS)
     found = np.zeros(len(hashes), np.bool_)
     found[place[points.distances(picture, vectors, place) <= near]] = True

@@ -65,9 +65,14 @@ class PictureRequest(StrictModel):
         """The number of neighbours, or of labels, that it asks for."""
         raise NotImplementedError
 
+    @property
+    def needs_pictures(self) -> bool:
+        """Whether it says nothing without pictures."""
+        return True
+
     def asked(self, uploads: int) -> Sequence[PictureReference]:
         """The pictures, with the short forms written out. uploads: the number of files that came with the question.
-        Raises Refusal for none, too many, or any that is not there."""
+        Raises Refusal for none where it needs some, too many, or any that is not there."""
         short = [PictureReference(id=self.id, box=self.box)] if self.id else []
         short += [PictureReference(url=self.url, box=self.box)] if self.url else []
         if not short and not self.pictures and uploads:
@@ -75,7 +80,7 @@ class PictureRequest(StrictModel):
         elif self.box is not None and not short:
             raise bad_request("box belongs to a picture: write it next to its upload, url or id")
         found = [*self.pictures, *short]
-        if not found:
+        if not found and self.needs_pictures:
             raise bad_request("there is no picture to ask about: upload one, or name its url or id")
         if len(found) > MOST_PICTURES:
             raise bad_request(f"{len(found)} pictures: ask about at most {MOST_PICTURES} in one question")
@@ -85,7 +90,13 @@ class PictureRequest(StrictModel):
 
 
 class SearchRequest(PictureRequest, Question):
-    """One search. With several pictures the nearest to any of them, or to all, by the farthest."""
+    """One search. With several pictures the nearest to any of them, or to all, by the farthest; a vector counts as
+    one."""
+
+    @property
+    def needs_pictures(self) -> bool:
+        """Whether there is no vector to ask about."""
+        return self.vector is None
 
     @property
     def wanted(self) -> int:

@@ -79,7 +79,8 @@ def answer(
     found: SearchResult,
     ranking: FoldedRanking,
 ) -> dict[str, Any]:
-    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). ranking: the
+    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d), and then
+    the question's own. ranking: the
     neighbours that were found."""
     metric = _metric(snapshot, asked)
     return {

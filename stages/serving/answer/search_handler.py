@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from stages.datum.text_format import counted
 from stages.files.path_globs import FilterError
 from stages.files.question import Question
 from stages.knn.backend import Vectors
@@ -76,11 +77,12 @@ class SearchHandler:
         """The answer to a question. turns: those of its request. Raises Refusal."""
         snapshot = self.snapshot()
         asked = question.asked(len(files))
+        stated = _stated(snapshot, question)
         async with self._seeing.answering(len(asked), "not-searchable"):
             if not question.exact:
                 snapshot.searching.recall(question.metric)  # refuses before a picture is decoded for nothing
             try:
-                return await self._answer(snapshot, question, asked, files, turns)
+                return await self._answer(snapshot, question, stated, asked, files, turns)
             except FilterError as error:  # a StageError, too
                 raise Refusal(400, "bad-filter", str(error)) from error
 
@@ -88,6 +90,7 @@ class SearchHandler:
         self,
         snapshot: Snapshot,
         search: Question,
+        stated: Vectors,
         asked: Sequence[PictureReference],
         files: Sequence[PictureUpload],
         turns: DecodeSlots,
@@ -96,11 +99,12 @@ class SearchHandler:
         async with self._seeing.timed("decode", seconds):
             seen = await self._seeing.pictures(_view(snapshot), asked, files, turns)
         async with self._seeing.timed("features", seconds):
-            points = await self._seeing.vectors(snapshot.embedder, snapshot.library, seen)
+            points = await self._seeing.vectors(snapshot.embedder, snapshot.library, seen) if seen else stated[:0]
+            points = np.concatenate([points, stated])
         async with self._seeing.timed("search", seconds):
             if search.filter or search.where:  # found once and kept, here so that searches of others go on meanwhile
                 await self._seeing.run(lambda: snapshot.library.attributes.pictures(search.where, search.filter))
-            rows = [picture.row for picture, _ in seen]
+            rows = [*(picture.row for picture, _ in seen), *[None] * len(stated)]
             found, ranking = await self._ranked(_Given(snapshot, points, rows, search))
             pictures = [picture for picture, _ in seen]
             answer = partial(search_answer.answer, snapshot, search, pictures, points, found, ranking)
@@ -129,6 +133,21 @@ class SearchHandler:
 def _view(snapshot: Snapshot) -> DecodeContext:
     origin = snapshot.library.origin
     return DecodeContext(Framing(origin.image_size, origin.fit), snapshot.library, snapshot.originals, True)
+
+
+def _stated(snapshot: Snapshot, question: Question) -> Vectors:
+    """The vector in a question, float32 (1, d), or none, (0, d). Raises Refusal for one of another length."""
+    dimension = snapshot.library.origin.dimension
+    if question.vector is None:
+        return np.empty((0, dimension), np.float32)
+    if len(question.vector) != dimension:
+        raise Refusal(
+            400,
+            "wrong-dimension",
+            f"the vector has {counted(len(question.vector), 'number', 'numbers')}, and those of the index have "
+            f"{dimension}: ask with a vector of its model, {snapshot.library.origin.named}",
+        )
+    return np.array([question.vector], np.float32)
 
 
 def _together(given: _Given) -> object:
