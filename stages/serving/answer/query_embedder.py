@@ -106,9 +106,12 @@ class QueryEmbedder:
         async with self.answering(1, "not-shown"):
             return await self._decoding.original_preview(originals, source)
 
-    async def vectors(self, embedder: Embedder, library: MappedLibrary | None, seen: Sequence[SeenPicture]) -> Vectors:
+    async def vectors(
+        self, embedder: Embedder | None, library: MappedLibrary | None, seen: Sequence[SeenPicture]
+    ) -> Vectors:
         """The vectors of pictures, float32 (n, d): computed, or, of those without pixels, as the library has them."""
         new = [pixels for _, pixels in seen if pixels is not None]
+        assert embedder is not None or not new
         computed = iter(await self.features.ask(embedder, (embedder, np.stack(new)), len(new)) if new else ())
         return np.stack([next(computed) if pixels is not None else _known(library, each) for each, pixels in seen])
 

@@ -78,6 +78,7 @@ class SearchRoutes:
             "devices": None,
             "metric": None,
             "calibrated": False,
+            "embeds": snapshot is not None and snapshot.embedder is not None,
             "metrics": METRICS,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},
