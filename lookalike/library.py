@@ -135,7 +135,13 @@ class Library:
         """
         region = None if box is None else list(box)
         numbers = None if vector is None else np.asarray(vector, np.float64).tolist()
-        options = {"k": k, "metric": metric, "filter": filter, "where": where, "max_distance": max_distance}
+        options: dict[str, Any] = {
+            "k": k,
+            "metric": metric,
+            "filter": filter,
+            "where": where,
+            "max_distance": max_distance,
+        }
         options |= {"vector": numbers, "box": region}
         try:
             question = validated(Question, {**options, "combine": combine, "exact": exact})

@@ -202,4 +202,5 @@ def _earlier(
         return fetch(batch)[row]
     spool.file.flush()
     size = made.table.dimension * _NUMBER
-    return np.frombuffer(os.pread(spool.file.fileno(), size, size * spool.rows[id]), np.dtype("<f4"))
+    found: Vectors = np.frombuffer(os.pread(spool.file.fileno(), size, size * spool.rows[id]), np.dtype("<f4"))
+    return found

@@ -20,7 +20,7 @@ from stages.serving.http.copy_routes import CopyRoutes, PictureRemover
 from stages.serving.http.filter_routes import FilterRoutes
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
-from stages.serving.http.response_models import SearchBody
+from stages.serving.http.response_models import SearchBody, SearchesBody
 from stages.serving.http.response_writer import ResponseWriter
 from stages.serving.http.stored_zip import MOST_BYTES, MOST_MEMBERS
 from stages.serving.http.trace_renderer import TraceRenderer
@@ -57,7 +57,7 @@ class SearchRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         extra = api_docs.request_openapi(SEARCH)
-        app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody)(self.search)
+        app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody | SearchesBody)(self.search)
         for each in self._others:
             each.add_to(app)
 
