@@ -212,7 +212,9 @@ def test_library_pictures_are_searched_by_these_vectors_and_others_refused(world
     assert [each["sources"][0] for each in said[0]["neighbors"]] == expected
     inside = json.loads(world.lookalike("vectors", "query", "1/1.png", "--filter", "2/", "--json"))["queries"]
     assert {each["sources"][0][0] for each in inside[0]["neighbors"]} == {"2"}
-    assert "no picture called 2/3.png has a vector" in world.lookalike("vectors", "query", "2/3.png", fails=True)
+    assert "has no vector: `lookalike vectors list" in world.lookalike("vectors", "query", "2/3.png", fails=True)
+
+    assert "no picture of the library is called x" in world.lookalike("vectors", "query", "x", fails=True)
 
     environment = {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")}
     process = Command(world.scratch, environment).start(

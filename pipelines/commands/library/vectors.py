@@ -14,7 +14,12 @@ from pipelines.client.repository import DeleteFile
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import optional_pipelines, progress
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.command_connection import choose_server, open_connection, open_write_connection
+from pipelines.commands.kit.command_connection import (
+    choose_server,
+    open_connection,
+    open_server_connection,
+    open_write_connection,
+)
 from pipelines.commands.kit.job_completion import conclude
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, YesOption, path
 from pipelines.commands.kit.terminal import complain, display_path, say, say_json
@@ -228,13 +233,19 @@ def query(
     """List the pictures nearest to pictures of the library by these vectors.
 
     `lookalike serve --vectors` answers the same in the browser and over HTTP."""
-    found = vector_search.nearest(choose_server(address), pictures, k, filter, where, say)
+    server = choose_server(address)
+    known = KnownPictures(vector_repo.read_pictures(open_server_connection(server)))
+    found = [known.named(each) for each in pictures]
+    if unknown := [reason for id, reason in found if not id]:
+        raise LookalikeError("; ".join(unknown))
+    question = {"k": k, "filter": filter, "where": where}
+    nearest = vector_search.nearest(server, [id for id, _ in found], question, say)
     if as_json:
-        say_json({"queries": found})
+        say_json({"queries": [{"id": id, "neighbors": of} for (id, _), of in zip(found, nearest, strict=True)]})
         return
-    for each in found:
-        say(str(each["path"]))
-        for rank, near in enumerate(each["neighbors"], 1):
+    for name, of in zip(pictures, nearest, strict=True):
+        say(name)
+        for rank, near in enumerate(of, 1):
             say(f"  {rank:>3}  {near['distance']:.4f}  {near['sources'][0]}")
 
 

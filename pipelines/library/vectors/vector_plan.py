@@ -50,13 +50,17 @@ class KnownPictures:
         """The id that a row names, or "" and the reason."""
         if row.id:
             return (row.id, "") if row.id in self.ids else ("", f"no picture of the library has the id {row.id[:80]}")
+        return self.named(row.path) if row.path else ("", "it names no picture")
+
+    def named(self, name: str) -> tuple[str, str]:
+        """The same of an id, a path, or the end of one."""
+        if name in self.ids:
+            return name, ""
         try:
-            path = self._keys.find(row.path)
+            path = self._keys.find(name)
         except AmbiguousKeyError as error:
-            return "", f"{len(error.paths):,} pictures are called {row.path}: name the folder, too"
-        if not path:
-            return "", f"no picture of the library is called {row.path}" if row.path else "it names no picture"
-        return self._by_path[path], ""
+            return "", f"{len(error.paths):,} pictures are called {name}: name the folder, too"
+        return (self._by_path[path], "") if path else ("", f"no picture of the library is called {name}")
 
 
 @dataclass
@@ -199,7 +203,8 @@ def _earlier(
     """The vector that an earlier row of the file has for a picture."""
     if id not in spool.rows:
         batch, row = there[id]
-        return fetch(batch)[row]
+        known: Vectors = fetch(batch)[row]
+        return known
     spool.file.flush()
     size = made.table.dimension * _NUMBER
     found: Vectors = np.frombuffer(os.pread(spool.file.fileno(), size, size * spool.rows[id]), np.dtype("<f4"))

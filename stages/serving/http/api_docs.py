@@ -38,7 +38,7 @@ _ASKED: Mapping[str, RequestParser[Any]] = {"/search": SEARCH, "/classify": CLAS
 def operation_id(route: APIRoute) -> str:
     """The name of a route for generated clients: postSearch, getImages. A route has one method."""
     words = [each for each in re.split(r"[/_-]", route.path_format) if each and "{" not in each]
-    return min(route.methods).lower() + "".join(each[0].upper() + each[1:] for each in words)
+    return min(route.methods or ()).lower() + "".join(each[0].upper() + each[1:] for each in words)
 
 
 def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:

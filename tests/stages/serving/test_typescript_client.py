@@ -45,6 +45,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"Node {version} is older than {_OLDEST}")
     copy = tmp_path_factory.mktemp("client") / "typescript"
     shutil.copytree(CLIENT, copy, ignore=shutil.ignore_patterns("node_modules", "build", "schema.ts"))
+    (copy / "test").mkdir()
+    shutil.copyfile(Path(__file__).with_name("typescript_client.test.ts"), copy / "test" / "client.test.ts")
     done = run(copy, "npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", "--fetch-retries=1")
     if done.returncode and (reason := _UNREACHABLE.search(done.stderr)):
         pytest.skip(f"the registry of npm cannot be asked ({reason[0]})")
@@ -75,7 +77,7 @@ def test_it_is_generated_compiled_and_answered(
     assert "Do not make direct changes" in (installed / "src" / "schema.ts").read_text()
     done = run(
         installed,
-        *("npm", "test"),
+        *("node", "--test", "build/test/client.test.js"),
         LOOKALIKE_URL=url,
         LOOKALIKE_TOKEN=TOKEN,
         LOOKALIKE_PICTURE=str(tmp_path / "picture.png"),
