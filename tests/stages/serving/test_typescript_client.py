@@ -45,7 +45,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(f"Node {version} is older than {_OLDEST}")
     copy = tmp_path_factory.mktemp("client") / "typescript"
     shutil.copytree(CLIENT, copy, ignore=shutil.ignore_patterns("node_modules", "build", "schema.ts"))
-    (copy / "test").mkdir()
+    (copy / "test").mkdir(exist_ok=True)
     shutil.copyfile(Path(__file__).with_name("typescript_client.test.ts"), copy / "test" / "client.test.ts")
     done = run(copy, "npm", "ci", "--prefer-offline", "--no-audit", "--no-fund", "--fetch-retries=1")
     if done.returncode and (reason := _UNREACHABLE.search(done.stderr)):
