@@ -173,6 +173,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["history"] = ["id", *(each.name for each in fields(LibraryChange))]
     so["restore"] = ["commit", "restored", "replaced", "unchanged"]
     so["attributes list"] = ["tables", "attributes", "deployed"]
+    so["vectors list"] = ["model", "pictures", "missing", "gone", "deployed"]
     so["undo"] = ["commit", "undone", "pictures"]
     so["diff"] = [*diff.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "replaced", "unreadable", "rejected"]
@@ -288,8 +289,8 @@ def _input(tree: dict[str, Any]) -> str:
         return f"cross of {' and '.join(members)}"
     if "join" in tree:
         first, *others = (bool(leaf.get("outer_join")) for leaf in _leaves(tree))
-        assert first
-        kind = "outer" if all(others) else "left outer"
+        assert first or not any(others)
+        kind = "outer" if first and all(others) else "left outer" if first else "inner"
         return f"{kind} join of {' and '.join(map(_input, tree['join']))}"
     if "group" in tree:
         return f"group of {' and '.join(map(_input, tree['group']))}"

@@ -31,6 +31,7 @@ GROUPS = {
         "duplicates": CommandEntry("library.duplicates", "Find exact copies in the library, and near ones on request."),
         "listing": CommandEntry("library.listing", "Let the pipelines keep the pictures of buckets in the library."),
         "attributes": CommandEntry("library.attributes", "Give pictures attributes from tables of your own."),
+        "vectors": CommandEntry("library.vectors", "Search by vectors that another model has computed."),
         "quality": CommandEntry("library.quality_report", "List blurred, dark, flat and odd pictures, to look at."),
         "show": CommandEntry("library.show", "Show pictures on the terminal, or write them as PNG files."),
         "export": CommandEntry("library.export_import", "Write the library with its history as one tar."),

@@ -1,4 +1,4 @@
-"""The last change of pictures, labels or people's attributes, whoever made it, and the commit set that takes it back:
+"""The last change of pictures, labels, attributes or vectors, whoever made it, and the commit set that takes it back:
 every file as it was before, in all repos of the change.
 
 Nothing is rewritten: the change stays in the history, and what took it back is a change like any other, so that taking
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from pipelines.client.commit_history import CommitHistory, CommitRecord, FilePair
 from pipelines.client.commit_sets import first_id
 from pipelines.client.commit_writer import MovedHeadError
-from pipelines.client.deployment.first_files import ATTRIBUTES, FIRST_FILES, LABELS
+from pipelines.client.deployment.first_files import ATTRIBUTES, FIRST_FILES, LABELS, VECTORS
 from pipelines.client.repository import CopyFile, DeleteFile, FileEdit, write_set
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library.snapshots import REPO
 from stages.record import masks
 
-_REPOS = (REPO, masks.REPO, LABELS, ATTRIBUTES)
+_REPOS = (REPO, masks.REPO, LABELS, ATTRIBUTES, VECTORS)
 
 
 @dataclass(frozen=True, slots=True)

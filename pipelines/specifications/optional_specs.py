@@ -8,7 +8,7 @@ from pathlib import Path
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec
 
-DIRECTORIES = ("listing", "annotations", "duplicates", "evaluate", "serve", "classify")
+DIRECTORIES = ("listing", "annotations", "duplicates", "evaluate", "serve", "classify", "vectors")
 """The sub-directories of a directory of specifications that hold opt-in ones."""
 
 GROUPS = (*DIRECTORIES, "classify-serve")
@@ -19,6 +19,7 @@ _COMMANDS = {
     "serve": "lookalike serve --deploy",
     "classify": "lookalike classify train",
     "classify-serve": "lookalike classify serve --deploy",
+    "vectors": "lookalike vectors add",
 }
 """The commands that deploy groups, where these are not called as the group is."""
 
@@ -26,6 +27,7 @@ _REMOVALS = {
     "annotations": "lookalike attributes off",
     "classify": "lookalike classify off",
     "classify-serve": "lookalike classify serve --off",
+    "vectors": "lookalike vectors off",
 }
 
 

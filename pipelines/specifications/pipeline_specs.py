@@ -23,6 +23,7 @@ SOURCES = {
     "models": "The backbone: backbone.keras, backbone.json and scale.json, written in one commit.",
     "labels": "Labels of pictures, as CSV, for evaluation and training: columns source, label and name.",
     "attributes": "Attributes of pictures, as `lookalike attributes add` puts them: tables, and a schema of them all.",
+    "vectors": "Vectors of pictures that another model computed, as `lookalike vectors add` puts them.",
     "parameters": "Parameters of trainings, a JSON file for each run.",
 }
 """The repos that lookalike's commands put files into, with their descriptions."""

@@ -99,7 +99,7 @@ def resized(costs: Sequence[PipelineCost], before: SegmentNumbers, after: Segmen
     """The costs, with the datums as they will be, of an upgrade that changes the segments and the buckets of a library.
     The time stays: it is that of as many pictures."""
     segments = after.segments / before.segments
-    times = dict.fromkeys(("annotations", "index", "search", "labelled"), segments)
+    times = dict.fromkeys(("annotations", "index", "search", "labelled", "vector-index"), segments)
     times |= {"partition": after.buckets / before.buckets}
     return [
         each if each.datums is None else replace(each, datums=math.ceil(each.datums * times.get(each.pipeline, 1)))

@@ -11,6 +11,8 @@ LABELS_HEADER = b"source,label,name\n"
 
 ATTRIBUTES = "attributes"
 
+VECTORS = "vectors"
+
 PARAMETERS = "parameters"
 DEFAULT_RUN = "linear"
 

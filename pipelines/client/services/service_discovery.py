@@ -75,7 +75,8 @@ class ServiceEndpoint:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     """A service that runs on this machine, as it is registered. began: when its process started, in the system's own
-    form, since process ids are reused. at: the commit that it serves, "" if it follows the newest."""
+    form, since process ids are reused. at: the commit that it serves, or "vectors"
+    for other vectors than the index's; "" if it follows the newest."""
 
     url: str
     pid: int

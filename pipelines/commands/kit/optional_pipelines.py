@@ -26,6 +26,9 @@ _MANY = 50_000
 _LONG = 30.0
 """Seconds that are."""
 
+_WITHOUT_ONCE = (ANNOTATIONS, "vectors")
+"""Groups whose commands have no --once."""
+
 _COMPARES = "neighbours"
 """The pipeline that compares all pictures."""
 
@@ -111,7 +114,7 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
     say(
         f"{enumerated(missing)} will follow every change, so each later `lookalike add` will {longer}"
         f"{compared if _COMPARES in missing and work.pictures else ''}; `{optional_specs.removal(group)}` deletes them "
-        f"again{'' if group == ANNOTATIONS else ', and --once computes this once and keeps none of them'}"
+        f"again{'' if group in _WITHOUT_ONCE else ', and --once computes this once and keeps none of them'}"
     )
     if ANNOTATIONS in missing and work.segments:
         say(f"index reads its {counted(work.segments, 'segment', 'segments')} once more now, and no vector or pixel")

@@ -31,7 +31,7 @@ def undo(
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Take back the last change of pictures, labels or attributes, whichever command or program made it.
+    """Take back the last change of pictures, labels, attributes or vectors, whichever command or program made it.
 
     The change is shown first, and taken back if you agree: labels that were put with pictures go with them. This is one
     new change, and the history keeps both: a second undo takes back the first one. Queries and the model stay as they

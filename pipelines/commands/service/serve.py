@@ -31,6 +31,7 @@ app = App()
         "lookalike serve --port 0 --no-browser",
         "lookalike serve --at 2026-11-01",
         "lookalike serve --edit",
+        "lookalike serve --vectors",
         "lookalike serve --token-file token --behind-proxy pictures.example.org",
         "lookalike serve --deploy",
     )
@@ -51,6 +52,9 @@ def serve(
     fetch_from: NetworksOption = None,
     browser: service_options.BrowserOption = True,
     edit: service_options.EditOption = False,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Search by the vectors that `lookalike vectors add` has put.")
+    ] = False,
     deploy: service_options.DeployOption = False,
     off: service_options.OffOption = False,
     address: AddressOption = "",
@@ -59,9 +63,11 @@ def serve(
 
     Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
     given = ServiceOptions(port, listen, token_file, tls_cert, tls_key, behind_proxy, fetch_from, browser)
-    service_options.check(given, deploy, off, {"--at": at, "--edit": edit})
+    service_options.check(given, deploy, off, {"--at": at, "--edit": edit, "--vectors": vectors})
     if edit and at:
         raise typer.BadParameter("--edit changes the newest library: leave out --at")
+    if vectors and at:
+        raise typer.BadParameter("--vectors follows the newest vectors: leave out --at")
     if deploy or off:
         service_deployment.change(open_write_connection(address), given, SEARCH, off)
         return
@@ -71,7 +77,7 @@ def serve(
             made = until_the_end.enter_context(service_credentials.temporary_token())
             given = replace(given, token_file=made, shows_token=True)
         with service_options.explained():
-            wanted = service_options.configured(given, SEARCH, server)
+            wanted = replace(service_options.configured(given, SEARCH, server), by_vectors=vectors)
         connection = open_server_connection(server)
         if at:
             wanted = replace(wanted, at=_moment(connection, at))

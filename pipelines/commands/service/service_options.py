@@ -129,8 +129,9 @@ def serve(
             say(f"{role.command}: {url}{f'/#token={wanted.token}' if given.shows_token else ''}")
             if wanted.proxy:
                 say(f"through the proxy: https://{wanted.proxy}")
+            at = "vectors" if wanted.by_vectors else wanted.at  # questions to the library are not for it
             found = service_discovery.register(
-                connection, url, token_file=given.token_file, certificate=wanted.certificate, at=wanted.at
+                connection, url, token_file=given.token_file, certificate=wanted.certificate, at=at
             )
             if not until_the_end.enter_context(found):
                 say("other commands will not find it: its address cannot be written to the directory of this user")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -114,10 +114,15 @@ class QueryEmbedder:
         async with self.answering(1, "not-shown"):
             return await self._decoding.original_preview(originals, source)
 
-    async def vectors(self, embedder: Embedder, library: MappedLibrary | None, seen: Sequence[SeenPicture]) -> Vectors:
+    async def vectors(
+        self, embedder: Embedder | None, library: MappedLibrary | None, seen: Sequence[SeenPicture]
+    ) -> Vectors:
         """The vectors of pictures, float32 (n, d): computed, or, of those without pixels, as the library has them."""
         new = [pixels for _, pixels in seen if pixels is not None]
-        computed = iter(await self.features.ask(embedder, (embedder, np.stack(new)), len(new)) if new else ())
+        computed: Iterator[Any] = iter(())
+        if new:
+            assert embedder is not None  # SearchHandler refuses such pictures
+            computed = iter(await self.features.ask(embedder, (embedder, np.stack(new)), len(new)))
         return np.stack([next(computed) if pixels is not None else _known(library, each) for each, pixels in seen])
 
     async def words(self, tower: TextTower, texts: Sequence[str]) -> Vectors:

@@ -105,12 +105,13 @@ def answer(
 def origin(snapshot: Snapshot) -> dict[str, Any]:
     """Where the answers of a snapshot come from: its commits, its model and the kinds of devices."""
     vectors, spec = snapshot.library.origin, snapshot.spec
+    is_there = snapshot.embedder is not None
     return {
         "commits": snapshot.commits.as_data(),
         "model": {
-            "name": spec.name,
-            "described": spec.described,
-            "sha256": spec.sha256,
+            "name": spec.name if is_there else vectors.backbone,
+            "described": spec.described if is_there else vectors.backbone,
+            "sha256": vectors.model,
             "dimension": vectors.dimension,
             "image_size": vectors.image_size,
             "fit": vectors.fit,

@@ -80,6 +80,8 @@ class SearchHandler:
         snapshot = self.snapshot()
         asked = question.asked(len(files))
         stated = _stated(snapshot, question)
+        if snapshot.embedder is None:
+            _require_vectors(snapshot, asked)
         async with self._seeing.answering(len(asked), "not-searchable"):
             if not question.of_pictures and snapshot.words is None:
                 raise no_text_tower()  # before a picture is decoded for nothing
@@ -168,6 +170,21 @@ def _stated(snapshot: Snapshot, question: Question) -> Vectors:
             f"{dimension}: ask with a vector of its model, {snapshot.library.origin.named}",
         )
     return np.array([question.vector], np.float32)
+
+
+def _require_vectors(snapshot: Snapshot, asked: Sequence[PictureReference]) -> None:
+    """Raises Refusal for a picture that has no vector in the library, where no model can compute one."""
+    named = snapshot.library.origin.backbone
+    for each in asked:
+        if each.id is None or each.region is not None:
+            raise Refusal(
+                409,
+                "no-model",
+                f"the vectors are of {named}, which is not in the repo models: ask about whole pictures of the library "
+                "by their id, or with a vector",
+            )
+        if snapshot.library.row(each.id) is None:
+            raise Refusal(404, "no-vector", f"the picture {each.id} has no vector of {named}, or is not in the library")
 
 
 def _together(given: _Given) -> object:

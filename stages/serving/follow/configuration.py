@@ -43,7 +43,8 @@ _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
 class ServiceConfiguration:
     """All of it. at: the id of the only commit set to serve, "" to follow the newest. port: 0 takes a free one. token:
     what requests must have, "" for none. certificate, key: files in PEM, for TLS. proxy: the name by which users reach
-    the proxy with TLS in front of the service, "" for none. settings: those of the searches."""
+    the proxy with TLS in front of the service, "" for none. settings: those of the searches. by_vectors: whether the
+    index is that of the vectors that people have put."""
 
     server: PachydermAddress
     at: str = ""
@@ -55,6 +56,7 @@ class ServiceConfiguration:
     proxy: str = ""
     settings: SearchSettings = field(default_factory=SearchSettings)
     fetched: tuple[Network, ...] = ()
+    by_vectors: bool = False
 
     @property
     def is_local(self) -> bool:

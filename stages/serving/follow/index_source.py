@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
 
 
-REPO = "index"
+REPO, VECTORS = "index", "vector-index"
+"""The indexes that can be followed: that of the model, and that of vectors that people have put."""
 
 _LOOK_EVERY = 30.0
 """Seconds for which one call waits for a new commit. Between two calls the calibration and the copies are looked at."""
@@ -48,7 +49,6 @@ _LOOK_EVERY = 30.0
 class IndexSource:
     """The index of one Pachyderm. See CommitSource."""
 
-    repo = REPO
     name = "the index"
     empty = "the library is empty: add pictures with `lookalike add DIRECTORY`"
     other = "`lookalike history` lists those that it can be asked at"
@@ -62,9 +62,12 @@ class IndexSource:
         report: Callable[[str], None] = print,
         backbones: BackbonePool | None = None,
         copies: CopyListings | None = None,
+        repo: str = REPO,
     ) -> None:
         """settings: of searches; the metric is the index's own unless the environment names one. backbones: those that
-        others of this process have loaded. copies: the groups of copies, None for a library of an earlier moment."""
+        others of this process have loaded. copies: the groups of copies, None for a library of an earlier moment. repo:
+        REPO or VECTORS."""
+        self.repo = repo
         self._server = server
         self._cache = cache
         self._settings = settings
@@ -79,18 +82,19 @@ class IndexSource:
         head: CommitFacts | None = None
         finished = ""
         try:
-            for each in self._server.commits(REPO):
+            for each in self._server.commits(self.repo):
                 head = head or each
                 finished = finished or (each.id if each.finished else "")
                 if each.good:
-                    failed = f"the newest commit of index failed: {head.error}" if head.error else ""
+                    failed = f"the newest commit of {self.repo} failed: {head.error}" if head.error else ""
                     return NewestCommit(each, failed, since=finished)
         except Absent as error:
-            raise StageError(
-                f"project {self._server.at.project} has no pipeline index: create the pipelines with `lookalike deploy`"
-            ) from error
+            fix = "create the pipelines with `lookalike deploy`"
+            if self.repo == VECTORS:
+                fix = "put vectors with `lookalike vectors add`, which creates it"
+            raise StageError(f"project {self._server.at.project} has no pipeline {self.repo}: {fix}") from error
         if head is None:
-            raise StageError("the pipeline index has no commit yet: add pictures with `lookalike add DIRECTORY`")
+            raise StageError(f"the pipeline {self.repo} has no commit yet: add pictures with `lookalike add DIRECTORY`")
         if head.error:
             return NewestCommit(
                 None, f"the index could not be computed: {head.error}; see `lookalike status`", "failed", finished
@@ -111,13 +115,20 @@ class IndexSource:
             raise StageError(f"commit {commit.id} of index does not tell the model that it was made with: {PUSH}")
         with self._cache.scratch() as scratch, ThreadPoolExecutor(1, "model") as thread:
             spec = backbone_pool.read_backbone_spec(self._server, model)
-            model_loading = self._loading(thread, spec, model, scratch, before, say)
+            if self.repo == REPO:  # before the index is here, which tells whose vectors it has
+                model_loading = self._loading(thread, spec, model, scratch, before, say)
             say(f"bringing the index of commit {commit.id[:12]}")
             held = before.library.segments if before is not None else ()
             opened = SegmentFetcher(self._server, self._cache, commit, segments, scratch / "index").opened(held)
             library = MappedLibrary.joined(opened, partial(self._thumbnail, commit))
-            _check_model(library, spec)
-            self._backbones.check(library.origin, "the index")
+            is_foreign = self.repo == VECTORS and library.origin.model != spec.sha256
+            if is_foreign:
+                model_loading = _without_model()
+            else:
+                _check_model(library, spec)
+                self._backbones.check(library.origin, "the index")
+                if self.repo == VECTORS:
+                    model_loading = self._loading(thread, spec, model, scratch, before, say)
             if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
                 model_loading.result()
             searching = SearchEngine(
@@ -127,9 +138,13 @@ class IndexSource:
                 self._report,
                 before.searching if before is not None else None,
             )
-            say(f"loading the model {spec.described}")
+            say(
+                f"loading the model {spec.described}"
+                if not is_foreign
+                else f"the vectors are of {library.origin.named}"
+            )
             embedder, device = model_loading.result()
-            words = self._backbones.text_tower(self._server, spec, model, scratch / "words")
+            words = None if is_foreign else self._backbones.text_tower(self._server, spec, model, scratch / "words")
         self._keep(segments)
         return Snapshot(
             SnapshotCommits(self._server.at.project, commit.id, made_from.get("images", ""), model),
@@ -137,7 +152,7 @@ class IndexSource:
             searching,
             embedder,
             spec,
-            backbone_pool.read_scale(self._server, model, spec),
+            None if is_foreign else backbone_pool.read_scale(self._server, model, spec),
             self._similarity(library),
             OriginalFiles(self._server, made_from.get("images", ""), self._cache, made_from.get(FETCHED, "")),
             device,
@@ -158,7 +173,7 @@ class IndexSource:
         What filters need of a new snapshot is made first, while it answers already."""
         if held is not None and not closing.is_set():
             held.library.attributes.prepare()
-        if closing.is_set() or self._server.next_finished(REPO, since, _LOOK_EVERY) is not None or held is None:
+        if closing.is_set() or self._server.next_finished(self.repo, since, _LOOK_EVERY) is not None or held is None:
             return held
         similarity, copies = self._similarity(held.library), self._copies()
         if similarity == held.similarity and copies is held.copies:
@@ -193,9 +208,9 @@ class IndexSource:
         scratch: Path,
         before: Snapshot | None,
         say: StepReporter,
-    ) -> Future[tuple[Embedder, str]]:
-        if before is not None and before.spec == spec:
-            same: Future[tuple[Embedder, str]] = Future()
+    ) -> Future[tuple[Embedder | None, str]]:
+        if before is not None and before.spec == spec and before.embedder is not None:
+            same: Future[tuple[Embedder | None, str]] = Future()
             same.set_result((before.embedder, before.device))
             return same
         say(f"starting {self._backbones.backend_name} for the model {spec.described}")
@@ -215,6 +230,13 @@ class IndexSource:
         path = f"{segment}/{thumbnail_files.DIRECTORY}/{place.part}{thumbnail_files.SUFFIX}"
         content = b"".join(self._server.read(commit.repo, commit.id, path, place.begin, place.size))
         return thumbnail_files.check(content, place, path)
+
+
+def _without_model() -> Future[tuple[Embedder | None, str]]:
+    """No model, as soon as it is asked for: that of the vectors is not in `models`."""
+    found: Future[tuple[Embedder | None, str]] = Future()
+    found.set_result((None, "cpu"))
+    return found
 
 
 def _check_model(library: MappedLibrary, spec: BackboneSpec) -> None:

@@ -45,15 +45,16 @@ class SnapshotCommits:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that answers a question. spec: of the embedder's model. scale: of its distances; None where it has none.
-    similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors of queries,
-    "cpu" or the name of a GPU. copies: the groups of copies, which are always the newest; None where nobody looks for
-    them. words: the model's text tower; None where it has none."""
+    """All that answers a question. embedder: None where the vectors are of a model that is not there, so that only
+    library pictures and vectors can be asked about. spec: of the model that is. scale: of its distances; None where it
+    has none. similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors
+    of queries, "cpu" or the name of a GPU. copies: the groups of copies, which are always the newest; None where nobody
+    looks for them. words: the model's text tower; None where it has none."""
 
     commits: SnapshotCommits
     library: MappedLibrary
     searching: SearchEngine
-    embedder: Embedder
+    embedder: Embedder | None
     spec: BackboneSpec
     scale: DistanceScale | None
     similarity: SimilarityCalibration | None

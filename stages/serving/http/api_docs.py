@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from pydantic import BaseModel
+from fastapi.routing import APIRoute
 from pydantic.json_schema import models_json_schema
 
 from stages.serving.answer.request_schema import MOST_REQUESTS
 from stages.serving.http.request_parser import CLASSIFY, SEARCH, RequestParser
+from stages.serving.http.response_models import RefusalBody
 
 _SCHEMAS = "#/components/schemas/"
 FILE = {"type": "string", "format": "binary"}
 
 
-class RefusalWords(BaseModel):
-    """Why a request is not answered: a code for programs, a sentence for people. pictures: those of several that are
-    the reason, each with its place in the question (`picture`) and a `message`."""
-
-    code: str
-    message: str
-    pictures: list[dict[str, Any]] | None = None
-
-
-class RefusalBody(BaseModel):
-    """The body of every response that is not an answer."""
-
-    error: RefusalWords
-
-
 REFUSED: dict[int | str, dict[str, Any]] = {
-    status: {"model": RefusalBody, "description": "the reason"} for status in ("4XX", "503")
+    status: {"model": RefusalBody, "description": "the reason"} for status in ("4XX", "5XX")
 }
 """The responses that every route may have instead of its own."""
 
+JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {"schema": FILE}}}}
+"""The response of a route with a JPEG file."""
+
+BYTES: dict[int | str, dict[str, Any]] = {200: {"content": {"*/*": {"schema": FILE}}}}
+"""The response of a route with a file of any kind."""
+
+_SECURITY = {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}}
+"""The token, which only some services ask for."""
+
 _ASKED: Mapping[str, RequestParser[Any]] = {"/search": SEARCH, "/classify": CLASSIFY}
+
+
+def operation_id(route: APIRoute) -> str:
+    """The name of a route for generated clients: postSearch, getImages. A route has one method."""
+    words = [each for each in re.split(r"[/_-]", route.path_format) if each and "{" not in each]
+    return min(route.methods or ()).lower() + "".join(each[0].upper() + each[1:] for each in words)
 
 
 def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:
@@ -60,7 +62,14 @@ def request_openapi(form: RequestParser[Any]) -> dict[str, Any]:
             },
         },
         "parameters": [
-            {"name": name, "in": "query", "required": False, "schema": schema, "description": "beside a picture alone"}
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "schema": schema,
+                "explode": False,
+                "description": "beside a picture alone",
+            }
             for name, schema in form.one.model_json_schema()["properties"].items()
             if name in form.parameters
         ],
@@ -74,7 +83,7 @@ def document(found: Mapping[str, Any]) -> Mapping[str, Any]:
         ref_template=_SCHEMAS + "{model}",
     )
     schemas = {**found.get("components", {}).get("schemas", {}), **models["$defs"]}
-    return {**found, "components": {"schemas": schemas}}
+    return {**found, "components": {"schemas": schemas, **_SECURITY}, "security": [{}, {"token": []}]}
 
 
 def page(document: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
 from stages.files.url_fetcher import FetchLimits
@@ -27,6 +27,7 @@ from stages.serving.http.classify_routes import ClassifyRoutes
 from stages.serving.http.edit_door import LibraryEditor
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.metrics_middleware import MetricsMiddleware
+from stages.serving.http.response_models import StateBody, StatusBody
 from stages.serving.http.response_writer import ResponseWriter
 from stages.serving.http.search_routes import SearchRoutes
 from stages.serving.http.session_routes import SessionRoutes
@@ -86,6 +87,7 @@ class ServiceApplication:
             redirect_slashes=False,
             lifespan=self._lifespan,
             responses=api_docs.REFUSED,
+            generate_unique_id_function=api_docs.operation_id,
         )
         self._add_to(app)
         self._measured = MetricsMiddleware(AccessControl(app, configuration, bounds), self._metrics)
@@ -102,14 +104,16 @@ class ServiceApplication:
 
     def _add_to(self, app: FastAPI) -> None:
         json_responses.add_to(app)
-        app.get("/health", tags=["state"])(self.health)
-        app.get("/ready", tags=["state"])(self.ready)
-        app.get("/status", tags=["state"])(self.status)
-        app.get("/metrics", tags=["state"])(self.metrics)
+        app.get("/health", tags=["state"], response_model=StateBody)(self.health)
+        app.get("/ready", tags=["state"], response_model=StateBody)(self.ready)
+        app.get("/status", tags=["state"], response_model=StatusBody)(self.status)
+        app.get("/metrics", tags=["state"], response_class=PlainTextResponse)(self.metrics)
         for each in self._all:
             each.add_to(app)
         extra = {"requestBody": {"required": True, "content": {"image/*": {"schema": api_docs.FILE}}}}
-        app.post("/previews", tags=["search"], response_class=Response, openapi_extra=extra)(self.preview)
+        app.post("/previews", tags=["search"], response_class=Response, responses=api_docs.JPEG, openapi_extra=extra)(
+            self.preview
+        )
         self._sessions.add_to(app)
         app.get("/openapi.json", include_in_schema=False)(lambda: AsciiJSONResponse(api_docs.document(app.openapi())))
         app.get("/docs", include_in_schema=False)(lambda: HTMLResponse(api_docs.page(api_docs.document(app.openapi()))))

@@ -16,6 +16,7 @@ from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.request_parser import CLASSIFY
+from stages.serving.http.response_models import ClassificationsBody, ClassifyBody
 from stages.serving.http.response_writer import ResponseWriter
 
 
@@ -40,7 +41,8 @@ class ClassifyRoutes:
         await self._classifying.close()
 
     def add_to(self, app: FastAPI) -> None:
-        app.post("/classify", tags=["classify"], openapi_extra=api_docs.request_openapi(CLASSIFY))(self.classify)
+        extra, made = api_docs.request_openapi(CLASSIFY), ClassifyBody | ClassificationsBody
+        app.post("/classify", tags=["classify"], openapi_extra=extra, response_model=made)(self.classify)
         app.get("/classes", tags=["classify"])(self.classes)
 
     async def classify(self, request: Request) -> Response:

@@ -24,7 +24,7 @@ from stages.serving.answer.query_embedder import QueryEmbedder
 from stages.serving.follow.pachyderm_client import Absent
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
-from stages.serving.http import trace_renderer
+from stages.serving.http import api_docs, trace_renderer
 from stages.serving.http.json_responses import AsciiJSONResponse, refused
 from stages.serving.http.response_models import LibraryBody
 from stages.serving.http.trace_renderer import TraceRenderer
@@ -68,7 +68,8 @@ class LibraryRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         for name, stored in (("images", self.image), ("originals", self.original), ("previews", self.preview)):
-            app.get(f"/{name}/{{id}}", tags=["library"], response_class=Response)(stored)
+            kind = api_docs.JPEG if name != "originals" else api_docs.BYTES
+            app.get(f"/{name}/{{id}}", tags=["library"], response_class=Response, responses=kind)(stored)
             app.head(f"/{name}/{{id}}", include_in_schema=False)(stored)
         app.get("/library", tags=["library"], response_model=LibraryBody)(self.library)
         app.get("/trace/{id}", tags=["library"], response_class=Response)(self.trace)

@@ -15,6 +15,27 @@ class AnswerPart(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+class RefusalWords(BaseModel):
+    """Why a request is not answered: a code for programs, a sentence for people. pictures: those of several that are
+    the reason, each with its place in the question (`picture`) and a `message`."""
+
+    code: str = Field(examples=["not-in-library"])
+    message: str
+    pictures: list[dict[str, Any]] | None = None
+
+
+class RefusalBody(BaseModel):
+    """The body of every response that is not an answer."""
+
+    error: RefusalWords
+
+
+class StateBody(AnswerPart):
+    """Whether the process lives, or questions are answered."""
+
+    state: str = Field(examples=["ready"])
+
+
 class CommitsBody(AnswerPart):
     """The commits that answer, by id."""
 
@@ -92,6 +113,72 @@ class SearchBody(AnswerPart):
     model: dict[str, Any]
     devices: dict[str, Any]
     seconds: dict[str, float] = Field(examples=[{"decode": 0.01, "features": 0.03, "search": 0.005}])
+
+
+class SearchesBody(AnswerPart):
+    """The answers to several searches in one call, each with its own or the reason why there is none."""
+
+    answers: list[SearchBody | RefusalBody]
+
+
+class ModelBody(AnswerPart):
+    """The model of the vectors that are searched."""
+
+    name: str = Field(examples=["efficientnet-lite0"])
+    described: str
+    sha256: str = Field(examples=[_ID])
+    dimension: int = Field(examples=[1280])
+    image_size: int = Field(examples=[224])
+    fit: str = Field(examples=["pad"])
+
+
+class StatusBody(BaseModel):
+    """The state of a service, and what it answers from. embeds: whether it takes uploads. follows: whether it goes on
+    to newer commits. Further fields describe the library, the devices and the limits of requests."""
+
+    model_config = ConfigDict(extra="allow")
+
+    state: Literal["loading", "empty", "ready", "failed"]
+    message: str
+    pictures: int = Field(examples=[2690])
+    commits: CommitsBody | dict[str, str] | None
+    model: ModelBody | dict[str, Any] | None
+    search: bool
+    embeds: bool = False
+    classify: dict[str, Any] | None
+    trace: bool
+    follows: bool
+    limits: dict[str, int]
+    version: str = Field(examples=["2"])
+
+
+class LabelBody(AnswerPart):
+    """A label of a picture."""
+
+    label: str = Field(examples=["daisy"])
+    probability: float = Field(examples=[0.93])
+
+
+class LabelledPictureBody(QueryPictureBody):
+    """A picture with its likeliest labels."""
+
+    labels: list[LabelBody]
+
+
+class ClassifyBody(BaseModel):
+    """The answer to a classification, with the origin of its model."""
+
+    model_config = ConfigDict(extra="allow")
+
+    pictures: list[LabelledPictureBody]
+    top: int = Field(examples=[5])
+    seconds: dict[str, float]
+
+
+class ClassificationsBody(AnswerPart):
+    """The answers to several classifications in one call."""
+
+    answers: list[ClassifyBody | RefusalBody]
 
 
 class FolderBody(AnswerPart):

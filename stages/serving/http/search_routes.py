@@ -22,7 +22,7 @@ from stages.serving.http.filter_routes import FilterRoutes
 from stages.serving.http.label_routes import LabelRoutes
 from stages.serving.http.library_routes import LibraryRoutes
 from stages.serving.http.request_parser import SEARCH
-from stages.serving.http.response_models import SearchBody
+from stages.serving.http.response_models import SearchBody, SearchesBody
 from stages.serving.http.response_writer import ResponseWriter
 from stages.serving.http.stored_zip import MOST_BYTES, MOST_MEMBERS
 from stages.serving.http.trace_renderer import TraceRenderer
@@ -63,7 +63,7 @@ class SearchRoutes:
 
     def add_to(self, app: FastAPI) -> None:
         extra = api_docs.request_openapi(SEARCH)
-        app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody)(self.search)
+        app.post("/search", tags=["search"], openapi_extra=extra, response_model=SearchBody | SearchesBody)(self.search)
         for each in (*self._others, self._labels):
             each.add_to(app)
 
@@ -86,6 +86,7 @@ class SearchRoutes:
             "metric": None,
             "calibrated": False,
             "text": snapshot is not None and snapshot.words is not None,
+            "embeds": snapshot is not None and snapshot.embedder is not None,
             "metrics": METRICS,
             **(_described(snapshot) if snapshot is not None else {}),
             "k": {"default": DEFAULT_K, "most": LARGEST_K},

@@ -27,7 +27,7 @@ from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import CommitFollower
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.copy_listings import CopyListings
-from stages.serving.follow.index_source import IndexSource
+from stages.serving.follow.index_source import REPO, VECTORS, IndexSource
 from stages.serving.follow.pachyderm_client import PachydermClient, PachydermError
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.promotion_source import PromotionSource
@@ -156,16 +156,17 @@ def _followed(
     role: ServiceRole,
 ) -> tuple[CommitFollower[Snapshot] | None, CommitFollower[PromotedModel] | None]:
     """The index and the promoted model, as far as they are followed. A fixed library has no promoted model: that of
-    today belongs to the library of today."""
+    today belongs to the library of today. Nor has one of other vectors than the backbone's."""
     backbones = BackbonePool(cache, environment)
     index: CommitFollower[Snapshot] | None = None
     promoted: CommitFollower[PromotedModel] | None = None
     if role.searches:
         server = _connected(configuration)
         copies = None if configuration.at else CopyListings(server)
-        source = IndexSource(server, cache, configuration.settings, environment, report, backbones, copies)
+        repo = VECTORS if configuration.by_vectors else REPO
+        source = IndexSource(server, cache, configuration.settings, environment, report, backbones, copies, repo)
         index = CommitFollower(server, source, configuration.at, report)
-    if not (role.searches and configuration.at):
+    if not (role.searches and (configuration.at or configuration.by_vectors)):
         server = _connected(configuration)
         at = "" if role.searches else configuration.at
         promoted = CommitFollower(server, PromotionSource(server, cache, backbones), at, report, optional=role.searches)

@@ -128,7 +128,7 @@ def _segment(
 
 def snapshot(
     held: MappedLibrary,
-    embedder: Embedder,
+    embedder: Embedder | None,
     cache: Path,
     index: str = "1" * 32,
     similarity: SimilarityCalibration | None = None,
@@ -137,6 +137,7 @@ def snapshot(
     scale: DistanceScale | None = None,
 ) -> Snapshot:
     """A snapshot of a library."""
+    assert embedder is not None
     return Snapshot(
         SnapshotCommits(server.project, index, images, "3" * 32),
         held,

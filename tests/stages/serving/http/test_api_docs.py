@@ -40,6 +40,7 @@ def test_every_reference_leads_somewhere_and_everything_is_referred_to(asked: tu
     for reference in references:
         assert isinstance(resolved(document, reference), dict)
     held = {f"#/components/{kind}/{name}" for kind, some in document["components"].items() for name in some}
+    held -= {"#/components/securitySchemes/token"}  # named by `security`
     assert held == references
     assert not any("$defs" in each for each in within(document) if isinstance(each, dict))
 
@@ -51,6 +52,8 @@ def test_the_document_has_what_openapi_demands(asked: tuple[dict[str, Any], str]
     methods = [each for some in document["paths"].values() for each in some.values()]
     names = [each["operationId"] for each in methods]
     assert len(set(names)) == len(names)
+    assert {"getStatus", "postSearch", "getImages", "getPreviews", "postPreviews", "getZip", "postZip"} < set(names)
+    assert document["security"] == [{}, {"token": []}]
     for path, some in document["paths"].items():
         for method in some.values():
             assert method["description"] and method["responses"]

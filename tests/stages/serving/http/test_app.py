@@ -119,6 +119,7 @@ def test_a_new_picture_is_not_known(service: Service) -> None:
 def test_distances_are_those_of_the_vectors(service: Service, ready: Snapshot) -> None:
     data = service.search({"k": 42}, [made(1001)]).data
     _, pixels = upload_decoder.decode_upload("", made(1001), Framing(32, "pad"))
+    assert ready.embedder is not None
     (vector,) = ready.embedder(pixels[None])
     rows = np.arange(len(ready.library))
     expected = np.sort(np.sqrt(((ready.library.vectors(rows).astype(np.float64) - vector) ** 2).sum(axis=1)))

@@ -1,0 +1,1 @@
+"""Vectors that people bring, from their files to the repo `vectors`."""
