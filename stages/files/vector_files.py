@@ -3,6 +3,7 @@ them. Knows no pictures and no search."""
 
 import io
 import math
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -87,6 +88,15 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
     """
     (vectors,) = _several([path], dimension)
     return vectors
+
+
+def release(vectors: Vectors, scattered: bool = False) -> None:
+    """Takes mapped vectors out of this process's memory; what is read of them later comes back from the file.
+    scattered: whether single vectors are read from then on, so that the system reads no others with them."""
+    if isinstance(vectors, np.memmap):
+        vectors._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+        if scattered:
+            vectors._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
 
 
 def _several(paths: Sequence[Path], dimension: int) -> Iterator[Vectors]:

@@ -17,6 +17,7 @@ import onnxruntime
 from stages.knn.backend import SINGLE, Distances, Floats, Mask, PreparedQueries, Vectors, gamma
 from stages.knn.blas_threads import others_turn
 from stages.knn.onnx_file import OnnxNode, OnnxVariable, model
+from stages.knn.vector_set import PreparedRows
 
 Int8Array = np.ndarray[Any, np.dtype[np.int8]]
 
@@ -72,9 +73,10 @@ class IntegerVectors:
 class QuantisedCopy:
     """A copy of a library in 8-bit integers, a quarter of its size."""
 
-    def __init__(self, library: Vectors, centre: Vectors | None = None) -> None:
-        """library: float32 (n, d), C order, finite. centre: float32 (d,), another library's centre, so that queries
-        are quantised once for both. Raises RuntimeError (ONNX Runtime's) if that does not work."""
+    def __init__(self, library: PreparedRows, centre: Vectors | None = None) -> None:
+        """library: float32 (n, d), C order, finite, of which some rows are read at a time. centre: float32 (d,),
+        another library's centre, so that queries are quantised once for both. Raises RuntimeError (ONNX Runtime's) if
+        that does not work."""
         count, dimension = library.shape
         self._count = count
         self.centre = _mean(library) if centre is None else centre
@@ -83,7 +85,7 @@ class QuantisedCopy:
         if dimension > _LONGEST:
             return
         for start in range(0, count, _COLUMNS):
-            session = _product(library[start : start + _COLUMNS], self.centre)
+            session = _product(library, slice(start, min(start + _COLUMNS, count)), self.centre)
             if session is None:
                 self._sessions = []
                 return
@@ -120,7 +122,7 @@ class QuantisedCopy:
         return numbers
 
 
-def _mean(library: Vectors) -> Vectors:
+def _mean(library: PreparedRows) -> Vectors:
     """Roughly the mean of a library, float32 (d,)."""
     some = library[:: -(-len(library) // _SAMPLE)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -159,14 +161,13 @@ def _within(vectors: IntegerVectors) -> Mask:
     return short
 
 
-def _product(library: Vectors, centre: Vectors) -> Any:
-    """The session of a part of the library, float32 (n, d), see `_session`; None if some of its vectors are out of
-    range."""
-    whole = np.empty(library.shape, np.int8)
+def _product(library: PreparedRows, some: slice, centre: Vectors) -> Any:
+    """The session of some rows of the library, see `_session`; None if some of its vectors are out of range."""
+    whole = np.empty((some.stop - some.start, library.shape[1]), np.int8)
     parts = []
-    for start in range(0, len(library), _BLOCK):
-        parts.append(_integers(library[start : start + _BLOCK], centre, _LIBRARY_STEPS))
-        whole[start : start + _BLOCK] = parts[-1].whole
+    for start in range(some.start, some.stop, _BLOCK):
+        parts.append(_integers(library[start : min(start + _BLOCK, some.stop)], centre, _LIBRARY_STEPS))
+        whole[start - some.start : start - some.start + _BLOCK] = parts[-1].whole
     return _session(whole, parts) if all(_within(each).all() for each in parts) else None
 
 
