@@ -15,9 +15,8 @@ from stages.knn.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows
 UNIT_ROUNDING = 1e-6
 """More than the error of |û - v̂|² for unit vectors rounded to float32, which is 4.9e-7."""
 
-
-_LONGEST = 1.7e38  # the distance of two vectors of this norm is still a finite float32
-
+LONGEST = 1.7e38
+"""The largest norm of a vector: the distance of two such ones is still a finite float32."""
 
 _DIFFERENCES = 1 << 19
 """Bytes of float64 differences held at once, small enough for a core's second-level cache."""
@@ -127,7 +126,7 @@ class VectorSet:
                 difference -= others.vectors[theirs]
             else:
                 difference = self.directions(mine) - others.directions(theirs)
-            squares = _sums_of_squares(difference)
+            squares = sums_of_squares(difference)
             if self.metric == "cosine":
                 squares += (self._lengths_of(mine) == 0) != (others._lengths_of(theirs) == 0)
             found[start : start + step] = self.finish(squares)
@@ -191,7 +190,7 @@ class VectorSet:
         """The exact norms of some vectors, without reading the others."""
         if "_lengths" in self.__dict__:
             return self._lengths[rows]
-        lengths: Floats = np.sqrt(_sums_of_squares(self.vectors[rows].astype(np.float64)))
+        lengths: Floats = np.sqrt(sums_of_squares(self.vectors[rows].astype(np.float64)))
         return lengths
 
     def _norms(self) -> tuple[Floats, Floats]:
@@ -206,17 +205,17 @@ class VectorSet:
             squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
             squares = squares * (1 + 2 * gamma(self.dimension + 8, SINGLE)) + 2 * self.dimension * SMALLEST
             for row in np.flatnonzero(~np.isfinite(squares)):
-                squares[row] = _sums_of_squares(block[row : row + 1].astype(np.float64))[0] * (1 + 1e-9)
+                squares[row] = sums_of_squares(block[row : row + 1].astype(np.float64))[0] * (1 + 1e-9)
             norm_bounds[start : start + step] = np.sqrt(squares)
             self._check(norm_bounds[start : start + step], start)
             if cosine:
                 for row in range(0, len(block), max(1, step // 16)):
                     some = slice(start + row, min(start + row + max(1, step // 16), start + len(block)))
-                    lengths[some] = np.sqrt(_sums_of_squares(self.vectors[some].astype(np.float64)))
+                    lengths[some] = np.sqrt(sums_of_squares(self.vectors[some].astype(np.float64)))
         return (np.full(count, 1 + 1e-6) if cosine else norm_bounds), lengths
 
     def _check(self, norm_bounds: Floats, start: int) -> None:
-        bad = np.flatnonzero(~(norm_bounds <= _LONGEST))
+        bad = np.flatnonzero(~(norm_bounds <= LONGEST))
         if not len(bad):
             return
         row = start + int(bad[0])
@@ -260,8 +259,8 @@ PreparedRows = Vectors | UnitRows
 """A matrix, or what gives slices of it."""
 
 
-def _sums_of_squares(double: Floats) -> Floats:
-    """Sum of squares of each row, overwriting it.
+def sums_of_squares(double: Floats) -> Floats:
+    """Sum of squares of each row of float64 (n, d), overwriting it; the same on every machine.
 
     np.add.reduce over the last, contiguous axis adds pairwise in an order that depends on the length alone; that of
     einsum and dot depends on the processor.

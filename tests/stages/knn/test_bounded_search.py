@@ -204,3 +204,17 @@ def test_a_limit_of_squares_is_beyond_the_distance(distance: float, metric: str,
     with np.errstate(over="ignore"):
         assert points.at_least(np.nextafter(limit, np.inf))[0] > np.float32(distance)
     assert np.isinf(points.at_most(np.array([np.inf], np.float32)))
+
+
+def test_candidates_of_all_parts_are_compared_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = np.random.default_rng(0).normal(size=(320, 8)).astype(np.float32)
+    calls = []
+    for name in ("distances", "lower_bounds"):
+        measure = getattr(VectorSet, name)
+        monkeypatch.setattr(VectorSet, name, lambda *given, _measure=measure: calls.append(1) or _measure(*given))
+    for metric in METRICS:
+        parts = cut(library, metric, [NumpyBackend], range(20, 320, 20))
+        calls.clear()
+        found = nearest(parts, JointQueries.single(VectorSet(library[:1] + 1, metric), nothing(1)), 5)
+        assert len(calls) <= 4
+        check(found, library[:1] + 1, library, 5, metric, nothing(1))
