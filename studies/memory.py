@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from stages.knn.vector_set import VectorSet
 from stages.serving.run.service_runner import configure_allocator
 
 _PARTS, _FACTORS, _KINDS = 16, 64, 500
+_DRAWN = 7
+"""Parts whose vectors are drawn; the others have these again, rolled, since drawing takes most of the time."""
+
 _QUESTIONS, _ROUNDS, _K = 60, 3, 3
 _BESIDE = 400 << 20
 """Bytes that the interpreter, its libraries and the bounds of one question take beside the vectors' third."""
@@ -66,11 +69,12 @@ def write(place: Path, pictures: int, dimension: int) -> None:
     mixing = shared.standard_normal((_FACTORS, dimension), np.float32) / np.float32(_FACTORS**0.5)
     centres = shared.standard_normal((_KINDS, _FACTORS), np.float32)
     for part in range(_PARTS):
+        if part >= _DRAWN:
+            _roll(place, part)
+            continue
         own, left = np.random.default_rng(part), pictures * (part + 1) // _PARTS - pictures * part // _PARTS
         with (place / f"{part:x}.npy").open("wb") as file:
-            np.lib.format.write_array_header_1_0(
-                file, {"descr": "<f4", "fortran_order": False, "shape": (left, dimension)}
-            )
+            _header(file, left, dimension)
             while left:
                 count = min(left, 16_384)
                 factors = centres[own.integers(_KINDS, size=count)]
@@ -82,6 +86,22 @@ def write(place: Path, pictures: int, dimension: int) -> None:
                 left -= count
             os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _roll(place: Path, part: int) -> None:
+    """Writes the vectors of an earlier part again, with their numbers in another order."""
+    before = np.load(place / f"{part % _DRAWN:x}.npy", mmap_mode="r")
+    with (place / f"{part:x}.npy").open("wb") as file:
+        _header(file, *before.shape)
+        for start in range(0, len(before), 16_384):
+            np.roll(before[start : start + 16_384], part, axis=1).tofile(file)
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _header(file: BinaryIO, count: int, dimension: int) -> None:
+    shape = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
+    np.lib.format.write_array_header_1_0(file, shape)  # type: ignore[no-untyped-call]
 
 
 def ours(place: Path, metric: str) -> dict[str, Any]:
@@ -201,7 +221,7 @@ def _resident(mapped: Sequence[Vectors]) -> int:
         there = (ctypes.c_ubyte * pages)()
         if libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(pages * mmap.PAGESIZE), there):
             raise OSError(ctypes.get_errno(), "mincore")
-        found += int(np.frombuffer(there, np.uint8).__and__(1).sum()) * mmap.PAGESIZE
+        found += int((np.frombuffer(bytes(there), np.uint8) & 1).sum()) * mmap.PAGESIZE
     return found
 
 

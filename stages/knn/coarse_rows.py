@@ -115,7 +115,8 @@ def _least_squares(units: Vectors, lengths: Floats, rows: Records, cosine: bool)
     least = np.sqrt(np.maximum(squares, 0)) - factor * rest * (1 + _ROUNDINGS)
     if cosine:
         least[:, rows["length"] == 0] = 0
-    return np.maximum(least - _ROUNDINGS * lengths[:, None], 0) ** 2
+    bounds: Floats = np.maximum(least - _ROUNDINGS * lengths[:, None], 0) ** 2
+    return bounds
 
 
 def nearest(

@@ -41,8 +41,9 @@ _LONGEST = 100_000
 _SAMPLE = 256
 """Library vectors that the mean is taken of."""
 
-_COLUMNS = 8192
-"""Library rows multiplied at once."""
+_PRODUCT = 10 << 20
+"""Bytes of integers that are multiplied at once: so many that what is freed of them goes back to the system. Blocks of
+3 MiB stayed in the heap, three times the copy."""
 
 _BLOCK = 256
 """Library vectors quantised at once: so many that NumPy releases the interpreter's lock nearly all the time, and so few
@@ -84,8 +85,9 @@ class QuantisedCopy:
         self.usable = False  # until all vectors turn out to be within range
         if dimension > _LONGEST:
             return
-        for start in range(0, count, _COLUMNS):
-            session = _product(library, slice(start, min(start + _COLUMNS, count)), self.centre)
+        step = max(1, _PRODUCT // dimension)
+        for start in range(0, count, step):
+            session = _product(library, slice(start, min(start + step, count)), self.centre)
             if session is None:
                 self._sessions = []
                 return

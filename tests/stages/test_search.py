@@ -206,7 +206,7 @@ def test_one_query_reads_what_its_first_look_leaves(metric: str, filter: str, ma
         if filter:
             (place / "question.json").write_text(json.dumps({"filter": filter}))
     process = search.start({**CPU, "METRIC": metric, "K": "2"})
-    opened = []
+    opened: list[list[str]] = []
     for name in ("one", "two", "one"):
         pipes = Pipes(made, tmp_path / "pfs" / str(len(opened)) / "7")
         process(datum(pipes.directory, tmp_path / "queries" / name, tmp_path / "lazy", "1234"))
