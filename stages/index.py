@@ -23,19 +23,23 @@ import numpy as np
 from stages.datum.contract import Datum, StageError
 from stages.files import thumbnail_files, vector_files
 from stages.files.merged_tables import MergedTable, read_segment
-from stages.files.segment_files import FACTS, SegmentFacts
+from stages.files.segment_files import COARSE, FACTS, SegmentFacts
 from stages.files.tables import annotation_table
 from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace
-from stages.knn import code_index
+from stages.knn import coarse_rows, code_index
 from stages.knn.backend import Vectors
 from stages.knn.code_index import CodeFacts
 from stages.knn.search_settings import SearchSettings, read_settings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.vector_set import VectorSet
 
-VERSION = 17
+VERSION = 18
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
+
+
+_COARSE_BITS = 4
+"""Those of ids that divide the smallest segment whose vectors are also written in 8 bits: one of 1,024 pictures."""
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -46,9 +50,10 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     /thumbnails/<b>: for each bucket <bucket>.thumbnails; `annotations`, the file /annotations/<b>.parquet of
     annotations, or no such input.
     Writes /<b>/images.parquet (stages.files.tables.index_table), sorted by id, and in the same order hashes.npy, uint64
-    (N,), and the files /<b>/vectors/<piece>.npy and /<b>/thumbnails/<piece>.thumbnails; index.json; with an approximate
-    ALGORITHM also codes.bin, if the segment is large enough; and passes on /<b>/annotations.parquet. BACKEND searches
-    exactly for the recall of the codes, and for nothing else.
+    (N,), and the files /<b>/vectors/<piece>.npy and /<b>/thumbnails/<piece>.thumbnails; index.json; of
+    segments that are large enough also /<b>/coarse/<piece>.npy (stages.knn.coarse_rows) and, with an approximate
+    ALGORITHM, codes.bin; and passes on /<b>/annotations.parquet. BACKEND searches exactly for the recall of the codes,
+    and for nothing else.
     """
     chosen = read_settings(environment)
 
@@ -105,9 +110,10 @@ def piece_bits(pictures: int) -> int:
     return max(0, (pictures.bit_length() - 1) // 2 - 1)
 
 
-def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
-    """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow."""
-    bits = piece_bits(len(ids))
+def pieces(segment: str, ids: Sequence[str], bits: int | None = None) -> list[SegmentPiece]:
+    """The pieces of n pictures, whose ascending ids begin with the segment's name, by the digits that follow. bits: of
+    them; by default those that `piece_bits` gives."""
+    bits = piece_bits(len(ids)) if bits is None else bits
     digits = -(-bits // 4)
     begin, unused = len(segment), 4 * digits - bits
     numbers = [int(id[begin : begin + digits] or "0", 16) >> unused for id in ids]
@@ -116,6 +122,17 @@ def pieces(segment: str, ids: Sequence[str]) -> list[SegmentPiece]:
         SegmentPiece(f"{numbers[first]:0{max(digits, 1)}x}", slice(first, end))
         for first, end in zip(firsts, [*firsts[1:], len(ids)], strict=True)
     ]
+
+
+def write_coarse(target: Path, segment: str, ids: Sequence[str], vectors: Vectors) -> None:
+    """Writes the vectors in 8 bits, float32 (n, d), in a quarter as many files as those of the vectors, so that each is
+    as large as one of these; none for a segment of few pieces, of which a search reads nearly all."""
+    bits = piece_bits(len(ids))
+    if bits < _COARSE_BITS:
+        return
+    (target / COARSE).mkdir()
+    for piece in pieces(segment, ids, bits - 2):
+        np.save(target / COARSE / f"{piece.name}{vector_files.SUFFIX}", coarse_rows.rounded(vectors[piece.rows]))
 
 
 def _write_pictures(segment: MergedTable, vectors: Vectors, thumbnails: Path, target: Path) -> None:
@@ -131,6 +148,7 @@ def _write_pictures(segment: MergedTable, vectors: Vectors, thumbnails: Path, ta
         thumbnail_files.write(file, map(shown.read, segment.thumbnails[piece.rows]))
         places += thumbnail_files.places(piece.name, images.thumbnail_sizes[piece.rows])
         rows[piece.rows] = range(len(some))
+    write_coarse(target, segment.name, images.ids, vectors)
     IndexTable.of(images, **placed(places), vector_rows=rows).write(target / TABLE)
     np.save(target / "hashes.npy", images.hashes)
 

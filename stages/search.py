@@ -9,7 +9,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.search"))
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +19,15 @@ from stages.datum.text_format import counted
 from stages.files import query_entries, segment_files
 from stages.files.path_globs import FilterError
 from stages.files.query_entries import QueryEntry
+from stages.files.segment_search import SegmentSearch
 from stages.files.tables.columns import taken
-from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.files.thumbnail_files import LazyThumbnails
 from stages.filters.attribute_table import AttributeSegment, AttributeTable
 from stages.filters.joint_filter import admitted_files
-from stages.knn.backend import Mask, Rows
-from stages.knn.bounded_search import nearest
-from stages.knn.code_index import CodeFacts, CodeIndex, CodeSearcher
-from stages.knn.joint_queries import JointQueries, LibraryPart
+from stages.knn.backend import Mask
 from stages.knn.search_settings import SearchSettings, read_settings
-from stages.knn.searcher_factory import open_bounding, open_searcher
-from stages.knn.top_k import NONE, Searcher, TopK, itself_first
+from stages.knn.top_k import NONE, TopK
 from stages.knn.vector_set import VectorSet
 from stages.report.query_sample import most_pictured, sheet_queries
 
@@ -48,21 +43,6 @@ _ROOM = 64 << 20
 _SEGMENTS = 768 << 20
 """Bytes of segments that are kept for the next job: 100,000 pictures with vectors of 1,280 numbers. Nine tenths are
 pages of files, which the system can take away."""
-
-_ROW = 400
-"""Bytes that the table takes for a picture, once it is read."""
-
-
-@dataclass(frozen=True)
-class SearchSegment:
-    """An open segment of the index: its name, its pictures and a searcher of their vectors. size: in bytes."""
-
-    name: str
-    images: IndexTable
-    rows: Mapping[str, int]  # of each id
-    vectors: VectorSet
-    searcher: Searcher
-    size: int
 
 
 def start(environment: Mapping[str, str]) -> "SearchStage":
@@ -87,10 +67,10 @@ class SearchStage:
     def __init__(self, chosen: SearchSettings, environment: Mapping[str, str]) -> None:
         self._settings = chosen
         self._together = _TOGETHER if chosen.algorithm == "exact" else 0
-        self._segments = MultiInputCache(lambda index: _read_segment(index, chosen, environment), _size, _SEGMENTS)
+        self._segments = MultiInputCache(lambda index: SegmentSearch(index, chosen, environment), _size, _SEGMENTS)
         self._entries = MultiInputCache(lambda given: query_entries.read(given, chosen.metric), _size, _ROOM)
-        self._thumbnails: tuple[SearchSegment, LazyThumbnails] | None = None
-        self._attributes: tuple[SearchSegment, AttributeTable] | None = None
+        self._thumbnails: tuple[SegmentSearch, LazyThumbnails] | None = None
+        self._attributes: tuple[SegmentSearch, AttributeTable] | None = None
         self._group: Sequence[QueryEntry] = ()
         self._points: VectorSet | None = None
 
@@ -109,7 +89,7 @@ class SearchStage:
         said = f"{counted(queries, 'query', 'queries')} of {counted(searched, 'entry', 'entries')}"
         print(f"search: {said} in {len(segment.images)} of {segment.name}")
 
-    def _search(self, segment: SearchSegment, index: DatumInput, group: Sequence[QueryEntry], out: Path) -> None:
+    def _search(self, segment: SegmentSearch, index: DatumInput, group: Sequence[QueryEntry], out: Path) -> None:
         """Writes the answers to some entries."""
         thumbnails = self._thumbnails_of(segment, index)
         for each in group:
@@ -124,22 +104,22 @@ class SearchStage:
             _table(segment, thumbnails, each, own, self._settings).write(target)
             first = rows.stop
 
-    def _find(self, segment: SearchSegment, index: DatumInput, group: Sequence[QueryEntry]) -> TopK:
+    def _find(self, segment: SegmentSearch, index: DatumInput, group: Sequence[QueryEntry]) -> TopK:
         """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0."""
-        k, points = self._settings.k, self._points_of(group)
+        points = self._points_of(group)
         itself = np.array([segment.rows.get(id, NONE) for each in group for id in each.ids], dtype=np.int64)
+        within = None
         if group[0].filter or group[0].where:
             within = _admitted(segment.name, self._attributes_of(segment, index), group[0])
-            return _filtered(segment, points, k, itself, within)
-        return itself_first(segment.searcher.search(points, k, exclude=itself), itself, min(k, len(segment.images)))
+        return segment.nearest(index, points, itself, within)
 
-    def _thumbnails_of(self, segment: SearchSegment, index: DatumInput) -> LazyThumbnails:
+    def _thumbnails_of(self, segment: SegmentSearch, index: DatumInput) -> LazyThumbnails:
         """The thumbnails of a segment; those that were read are kept for the next bucket, and not for the next job."""
         if self._thumbnails is None or self._thumbnails[0] is not segment:
             self._thumbnails = segment, segment_files.thumbnails(index, segment.images)
         return self._thumbnails[1]
 
-    def _attributes_of(self, segment: SearchSegment, index: DatumInput) -> AttributeTable:
+    def _attributes_of(self, segment: SegmentSearch, index: DatumInput) -> AttributeTable:
         """The attributes of a segment, kept as its thumbnails are."""
         if self._attributes is None or self._attributes[0] is not segment:
             known = AttributeSegment(segment.images, segment_files.read_annotations(index))
@@ -155,36 +135,8 @@ class SearchStage:
         return self._points
 
 
-def _size(held: QueryEntry | SearchSegment | None) -> int:
+def _size(held: QueryEntry | SegmentSearch | None) -> int:
     return 0 if held is None else held.size
-
-
-def _read_segment(index: DatumInput, chosen: SearchSettings, environment: Mapping[str, str]) -> SearchSegment:
-    images = segment_files.read_table(index)
-    vectors = segment_files.read_points(index, images.vectors, images.origin.dimension)
-    coded = _codes(index, chosen)
-    library = VectorSet(vectors, chosen.metric, images.ids, checked=coded is not None)  # by index
-    searcher = CodeSearcher(library, *coded) if coded is not None else open_searcher(library, chosen, environment)
-    rows = {id: row for row, id in enumerate(images.ids)}
-    copies = 1 if chosen.metric == "euclidean" else 2  # "cosine" has a copy in unit length
-    return SearchSegment(
-        segment_files.name_of(index), images, rows, library, searcher, vectors.nbytes * copies + _ROW * len(images)
-    )
-
-
-def _codes(index: DatumInput, chosen: SearchSettings) -> tuple[CodeIndex, CodeFacts] | None:
-    """The codes of a segment for an approximate search; None for an exact one, and for a segment without such codes."""
-    if chosen.algorithm == "exact":
-        return None
-    facts = segment_files.read_facts(index)
-    coded = facts.codes
-    fitting = coded is not None and (coded.algorithm, coded.metric) == (chosen.algorithm, chosen.metric)
-    codes = segment_files.read_codes(index, facts) if fitting else None
-    if codes is None or coded is None:
-        name = segment_files.name_of(index)
-        print(f"{name} has no codes {chosen.algorithm} of the {chosen.metric} distance: searching exactly")
-        return None
-    return codes, coded
 
 
 def _admitted(segment: str, table: AttributeTable, entry: QueryEntry) -> Mask:
@@ -202,15 +154,7 @@ def _admitted(segment: str, table: AttributeTable, entry: QueryEntry) -> Mask:
     return table.pictures_of(files)
 
 
-def _filtered(segment: SearchSegment, points: VectorSet, k: int, itself: Rows, within: Mask) -> TopK:
-    """The k nearest among some pictures, exactly, whatever the algorithm is. within: bool (n,)."""
-    own = np.where((itself != NONE) & within[itself], itself, NONE)
-    parts = [LibraryPart(0, segment.vectors, open_bounding(segment.vectors.prepared))]
-    found = nearest(parts, JointQueries.single(points, own), k, within)
-    return itself_first(found, own, min(k, int(within.sum())))
-
-
-def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:
+def _check_models(segment: SegmentSearch, entry: QueryEntry) -> None:
     mismatch = segment.images.origin.mismatch(entry.origin, f"segment {segment.name}", f"the entry {entry.name}")
     if mismatch:
         raise StageError(
@@ -221,7 +165,7 @@ def _check_models(segment: SearchSegment, entry: QueryEntry) -> None:
 
 
 def _table(
-    segment: SearchSegment, thumbnails: LazyThumbnails, entry: QueryEntry, found: TopK, chosen: SearchSettings
+    segment: SegmentSearch, thumbnails: LazyThumbnails, entry: QueryEntry, found: TopK, chosen: SearchSettings
 ) -> NeighbourTable:
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()

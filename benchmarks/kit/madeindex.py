@@ -18,7 +18,7 @@ from stages.files.segment_files import SegmentFacts
 from stages.files.tables.image_table import ImageTable
 from stages.files.tables.index_table import TABLE, IndexTable, placed
 from stages.files.thumbnail_files import ThumbnailPlace
-from stages.index import SegmentPiece, pieces
+from stages.index import SegmentPiece, pieces, write_coarse
 from stages.record.origin import Origin
 from stages.record.sources import Source
 
@@ -97,6 +97,7 @@ class MadeIndex:
         for piece in pieces(segment, ids):
             thumbnails += self._write_piece(place, piece, points[piece.rows])
             vector_rows += range(piece.rows.stop - piece.rows.start)
+        write_coarse(place, segment, ids, points)
         IndexTable.of(images, **placed(thumbnails), vector_rows=vector_rows).write(place / TABLE)
         np.save(place / "hashes.npy", hashes)
         facts = SegmentFacts(len(ids), "euclidean", images.origin).as_data()

@@ -23,9 +23,10 @@ from stages.files import thumbnail_files, vector_files
 from stages.files.tables import annotation_table
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.thumbnail_files import LazyThumbnails, ThumbnailFiles
-from stages.files.vector_files import VectorPlaces
-from stages.knn import code_index
+from stages.files.vector_files import LazyVectors, VectorPlaces
+from stages.knn import coarse_rows, code_index
 from stages.knn.backend import Vectors
+from stages.knn.coarse_rows import CoarseRows
 from stages.knn.code_index import CodeFacts, CodeIndex
 from stages.record import origin
 from stages.record.hashes import Hashes
@@ -33,6 +34,9 @@ from stages.record.origin import Origin
 
 FACTS = "index.json"
 """The file of a segment's facts."""
+
+COARSE = "coarse"
+"""The directory of a segment's files of vectors in 8 bits."""
 
 WAIT = "Wait until index has recomputed all segments, or reprocess it: lookalike deploy --reprocess index"
 """The remedy for segments that do not belong together."""
@@ -104,6 +108,35 @@ def read_points(index: DatumInput, places: VectorPlaces, dimension: int) -> Vect
     if not len(places):
         raise StageError(f"segment {index.repo_path} has no pictures; {_AGAIN}")
     return places.together(index.path / vector_files.DIRECTORY, dimension, "index")
+
+
+def lazy_points(index: DatumInput, places: VectorPlaces, dimension: int) -> LazyVectors:
+    """The same, of which nothing is read yet. Raises StageError if there are none."""
+    if not len(places):
+        raise StageError(f"segment {index.repo_path} has no pictures; {_AGAIN}")
+    return LazyVectors(places, dimension)
+
+
+def read_coarse(index: DatumInput, count: int, dimension: int) -> CoarseRows | None:
+    """The segment's vectors in 8 bits; None for a segment that is too small to have them. Raises StageError for
+    anything else than those of so many vectors."""
+    directory = index.path / COARSE
+    if not directory.exists():
+        return None
+    rows = np.empty(count, coarse_rows.record(dimension))
+    with damage_as(
+        lambda error: StageError(f"the {COARSE} rows of segment {index.repo_path} cannot be read ({error}); {_AGAIN}")
+    ):
+        start = 0
+        for file in sorted(directory.iterdir()):
+            some = np.load(io.BytesIO(file.read_bytes()), allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
+            if some.dtype != rows.dtype or some.ndim != 1 or start + len(some) > count:
+                raise ValueError(f"{file.name} holds {some.dtype} {some.shape}")
+            rows[start : start + len(some)] = some
+            start += len(some)
+        if start != count:
+            raise ValueError(f"{start} rows of {count} pictures")
+    return CoarseRows(rows)
 
 
 def read_hashes(index: DatumInput) -> Hashes:

@@ -3,6 +3,7 @@ them. Knows no pictures and no search."""
 
 import io
 import math
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from stages.datum.contract import StageError
 from stages.datum.damage import LONGEST_HEADER, damage_as
-from stages.knn.backend import Rows, Vectors
+from stages.knn.backend import Mask, Rows, Vectors
 
 DIRECTORY = "vectors"
 """The directory of these files: of partition above the segments, of the index in each segment."""
@@ -43,16 +44,20 @@ class VectorPlaces:
         some = np.asarray(rows, np.int64)
         return VectorPlaces(self.files, self.numbers[some], self.rows[some])
 
-    def copy(self, directory: Path, into: Vectors, writer: str) -> None:
-        """Copies the vectors out of the files of a directory into an array, float32 (n, dimension).
+    def copy(self, directory: Path, into: Vectors, writer: str, files: Mask | None = None) -> None:
+        """Copies the vectors out of the files of a directory, or out of some `files`, into an array, float32 (n,
+        dimension).
 
         writer: the pipeline that wrote the files, for errors. They may be pipes: each that has some of the vectors is
         opened once, and no other. Raises StageError if one is missing, has too few rows, or holds anything else.
         """
         order = np.argsort(self.numbers, kind="stable")
         needed, firsts = np.unique(self.numbers[order], return_index=True)
-        paths = [directory / f"{self.files[number]}{SUFFIX}" for number in needed]
         wanted = np.split(order, firsts)[1:]
+        if files is not None:
+            wanted = [here for number, here in zip(needed, wanted, strict=True) if files[number]]
+            needed = needed[files[needed]]
+        paths = [directory / f"{self.files[number]}{SUFFIX}" for number in needed]
         for path, vectors, here in zip(paths, _several(paths, into.shape[1]), wanted, strict=True):
             rows = self.rows[here]
             if rows.max() >= len(vectors) or rows.min() < 0:
@@ -62,13 +67,19 @@ class VectorPlaces:
                 )
             into[here] = vectors[rows]
 
+    def blank(self, to: Path, dimension: int) -> Vectors:
+        """A new .npy file with room for the vectors, float32 (n, dimension), mapped. Raises OSError if the disk has no
+        room for it."""
+        shape = len(self), dimension
+        made: Vectors = np.lib.format.open_memmap(to, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
+        with to.open("r+b") as file:  # a page of a mapped file that finds no room ends the process
+            os.posix_fallocate(file.fileno(), 0, to.stat().st_size)
+        return made
+
     def written(self, directory: Path, to: Path, dimension: int, writer: str) -> Vectors:
         """Copies the vectors, as `copy` does, to a new .npy file; returns them, float32 (n, dimension), memory-mapped
         and read-only. Raises OSError if the disk has no room for it."""
-        shape = len(self), dimension
-        together: Vectors = np.lib.format.open_memmap(to, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
-        with to.open("r+b") as file:  # a page of a mapped file that finds no room ends the process
-            os.posix_fallocate(file.fileno(), 0, to.stat().st_size)
+        together = self.blank(to, dimension)
         self.copy(directory, together, writer)
         together.flags.writeable = False
         return together
@@ -79,6 +90,28 @@ class VectorPlaces:
             return self.written(directory, Path(scratch) / f"together{SUFFIX}", dimension, writer)
 
 
+class LazyVectors:
+    """The vectors of n pictures, in a mapped file that is deleted at once, into which files of theirs are copied when
+    one of their vectors is needed, each once: they may be pipes."""
+
+    def __init__(self, places: VectorPlaces, dimension: int) -> None:
+        self._places = places
+        self._missing = np.ones(len(places.files), np.bool_)
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+            self._vectors = places.blank(Path(scratch) / f"lazy{SUFFIX}", dimension)
+
+    def fetched(self, directory: Path, writer: str, rows: Rows | None = None) -> Vectors:
+        """All vectors, float32 (n, dimension), of which those of these rows have been read; None for all. Errors are
+        those of `VectorPlaces.copy`."""
+        numbers = self._places.numbers
+        wanted = np.zeros_like(self._missing)
+        wanted[numbers if rows is None else numbers[rows]] = True
+        wanted &= self._missing
+        self._places.copy(directory, self._vectors, writer, wanted)
+        self._missing &= ~wanted
+        return self._vectors
+
+
 def read_vectors(path: Path, dimension: int) -> Vectors:
     """The vectors in a file, float32 (n, dimension), read-only: memory-mapped, or out of a pipe in memory.
 
@@ -87,6 +120,15 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
     """
     (vectors,) = _several([path], dimension)
     return vectors
+
+
+def release(vectors: Vectors, scattered: bool = False) -> None:
+    """Takes mapped vectors out of this process's memory; what is read of them later comes back from the file.
+    scattered: whether single vectors are read from then on, so that the system reads no others with them."""
+    if isinstance(vectors, np.memmap):
+        vectors._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+        if scattered:
+            vectors._mmap.madvise(mmap.MADV_RANDOM)  # type: ignore[attr-defined]
 
 
 def _several(paths: Sequence[Path], dimension: int) -> Iterator[Vectors]:

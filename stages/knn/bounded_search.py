@@ -9,13 +9,12 @@ several points asked together, whose bounds combine as their distances do. `Vect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 
 from stages.knn.backend import Distances, Floats, Mask, PreparedQueries, Rows
 from stages.knn.blas_threads import cores, in_threads
-from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, pair_distances
+from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, gathered, pair_distances, part_of
 from stages.knn.searcher_factory import open_bounding
 from stages.knn.top_k import NONE, TopK, empty, least, merge, room, smallest
 from stages.knn.vector_set import UNIT_ROUNDING, VectorSet
@@ -98,11 +97,10 @@ def _among(parts: Sequence[LibraryPart], questions: JointQueries, k: int, rows: 
         return TopK(
             *(np.concatenate(found) for found in zip(*((one.distances, one.rows) for one in each), strict=True))
         )
-    ends = np.searchsorted(rows, [parts[0].start, *(part.rows.stop for part in parts)])
-    few = [
-        part.points.part(rows[first:end] - part.start) for part, (first, end) in zip(parts, pairwise(ends), strict=True)
-    ]
-    points = VectorSet.joined(few)
+    of = part_of(parts, rows)
+    points = VectorSet.gathered(
+        [each.points for each in parts], of, rows - np.array([each.start for each in parts])[of]
+    )
     part = LibraryPart(0, points, open_bounding(points.prepared))
     found = nearest([part], replace(questions, out=np.searchsorted(rows, questions.out)), k)
     return TopK(found.distances, np.where(found.rows == NONE, NONE, rows[found.rows]))
@@ -197,9 +195,10 @@ class _Search:
         mine.numbers[question, self._column(found.rows[question, place])] = np.inf
         question, column = np.nonzero(mine.at_most(questions.points.at_most(found.distances[:, -1])))
         row, worst = self._row(column), found.distances[question, -1]
-        near = ~(self._measured(VectorSet.lower_bounds, questions, question, row) > worst)
-        question, row = question[near], row[near]
-        return merge(found, question, self._measured(VectorSet.distances, questions, question, row), row)
+        parts, there = gathered(self._parts, row)
+        near = ~(pair_distances(VectorSet.lower_bounds, questions, parts, question, there) > worst)
+        distances = pair_distances(VectorSet.distances, questions, parts, question[near], there[near])
+        return merge(found, question[near], distances, row[near])
 
     def _likely(self, bounds: _Bounds, questions: JointQueries, k: int) -> TopK:
         """The k rows with the least distances by a closer look at those with the least bounds."""
@@ -208,15 +207,15 @@ class _Search:
         some = [least(bounds.numbers[start : start + step], count) for start in range(0, len(questions), step)]
         numbers, columns = (np.concatenate(each) for each in zip(*some, strict=True))
         question, place = np.nonzero(~np.isposinf(numbers))
-        rows = np.full(numbers.shape, NONE, np.int64)
-        rows[question, place] = self._row(columns[question, place])
-        closer = np.full(rows.shape, np.inf, np.float32)
-        closer[question, place] = self._measured(VectorSet.lower_bounds, questions, question, rows[question, place])
-        _, rows = smallest(closer, rows, k)
-        question, place = np.nonzero(rows != NONE)
-        row = rows[question, place]
-        distances = self._measured(VectorSet.distances, questions, question, row)
-        return merge(empty(len(rows), k), question, distances, row)
+        row = self._row(columns[question, place])
+        parts, there = gathered(self._parts, row)
+        closer, pairs = np.full(columns.shape, np.inf, np.float32), np.full(columns.shape, NONE, np.int64)
+        closer[question, place] = pair_distances(VectorSet.lower_bounds, questions, parts, question, there)
+        pairs[question, place] = np.arange(len(row))
+        _, pairs = smallest(closer, pairs, k)
+        chosen = pairs[pairs != NONE]
+        distances = pair_distances(VectorSet.distances, questions, parts, question[chosen], there[chosen])
+        return merge(empty(len(pairs), k), question[chosen], distances, row[chosen])
 
     def _row(self, column: Rows) -> Rows:
         """The rows of columns that have one."""
@@ -229,9 +228,6 @@ class _Search:
         at = np.searchsorted(self._starts, row, side="right") - 1
         column: Rows = row - self._starts[at] + self._columns[at]
         return column
-
-    def _measured(self, measure: DistanceMeasure, questions: JointQueries, question: Rows, row: Rows) -> Distances:
-        return pair_distances(measure, questions, self._parts, question, row)
 
 
 def _down(squares: Floats) -> Distances:

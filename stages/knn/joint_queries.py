@@ -17,6 +17,9 @@ PointCombination = Literal["any", "all"]
 
 DistanceMeasure = Callable[[VectorSet, Rows, VectorSet, Rows], Distances]
 
+_SCATTERED = 64
+"""Pairs for each part up to which their vectors are put together: a call then takes longer than copying these."""
+
 
 @dataclass(frozen=True)
 class LibraryPart:
@@ -105,11 +108,30 @@ def pair_distances(
     return reduced
 
 
+def gathered(parts: Sequence[LibraryPart], row: Rows) -> tuple[Sequence[LibraryPart], Rows]:
+    """Parts that have these rows of the library, and their rows there. Few rows of several parts are put together into
+    one, so that all of them are compared in one call."""
+    if len(parts) == 1 or len(row) > _SCATTERED * len(parts):
+        return parts, row
+    of = part_of(parts, row)
+    with others_turn():
+        points = VectorSet.gathered(
+            [part.points for part in parts], of, row - np.array([one.start for one in parts])[of]
+        )
+    return [LibraryPart(0, points, parts[0].bounding)], np.arange(len(row))
+
+
+def part_of(parts: Sequence[LibraryPart], row: Rows) -> Rows:
+    """The number of the part that has each row."""
+    at: Rows = np.searchsorted([part.start for part in parts], row, side="right") - 1
+    return at
+
+
 def _of_points(
     measure: DistanceMeasure, points: VectorSet, parts: Sequence[LibraryPart], point: Rows, row: Rows
 ) -> Distances:
     found = np.empty(len(row), np.float32)
-    at = np.searchsorted([part.start for part in parts], row, side="right") - 1
+    at = part_of(parts, row)
     for each in np.unique(at).tolist():
         chosen = np.flatnonzero(at == each)
         with others_turn():

@@ -8,6 +8,7 @@ import numpy as np
 from stages.knn.backend import SINGLE, Distances, Floats, PreparedQueries, RoundingBound, Rows, Vectors, expanded
 from stages.knn.blas_threads import others_turn
 from stages.knn.top_k import NONE, least, room, smallest
+from stages.knn.vector_set import PreparedRows
 
 _COLUMNS = 8192
 """Library rows multiplied at once. This and the next two change the time and the memory of a search, never its
@@ -30,11 +31,10 @@ class NumpyBackend:
     concurrent = True
     scheme: object = "float32"
 
-    def __init__(self, library: Vectors) -> None:
-        """library: float32 (n, d), C order."""
+    def __init__(self, library: PreparedRows) -> None:
+        """library: float32 (n, d), C order, or what gives its rows when they are needed: then nothing is read now."""
         self._library = library
-        with np.errstate(over="ignore"):  # infinite then: see `candidates`
-            self._halves = np.einsum("ij,ij->i", library, library) / 2
+        self._known = _halves(library) if isinstance(library, np.ndarray) else None
         self.rounding: RoundingBound = expanded(library.shape[1])
         self._slack = self.rounding.relative + 32 * SINGLE  # for the additions in `ask` and `bounds`
 
@@ -59,14 +59,22 @@ class NumpyBackend:
     def bounds(self, asked: PreparedQueries) -> Distances:
         """See BoundsProvider.bounds."""
         queries, too_long = asked.inputs
+        numbers = np.empty((len(queries), len(self._library)), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
-            halves = self._halves - np.float32(self._slack) * self._halves
-            with others_turn():
-                numbers: Distances = queries @ self._library.T
-                np.subtract(halves, numbers, out=numbers)
-        numbers[:, np.flatnonzero(~(self._halves < _LONGEST))] = -np.inf
+            for start in range(0, len(self._library), _COLUMNS):
+                here = numbers[:, start : start + _COLUMNS]
+                with others_turn():
+                    library, halves = self._rows(slice(start, start + _COLUMNS))
+                    product = queries @ library.T
+                    np.subtract(halves - np.float32(self._slack) * halves, product, out=here)
+                here[:, np.flatnonzero(~(halves < _LONGEST))] = -np.inf
         numbers[too_long] = -np.inf
         return numbers
+
+    def _rows(self, some: slice) -> tuple[Vectors, Distances]:
+        """Some rows of the library, and the halves of their squared norms, infinite ones included: see `candidates`."""
+        rows = self._library[some]
+        return rows, _halves(rows) if self._known is None else self._known[some]
 
     def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         halves, rows = self._columns(queries, slice(0, _COLUMNS), count)
@@ -79,7 +87,7 @@ class NumpyBackend:
     def _columns(self, queries: Vectors, columns: slice, count: int) -> tuple[Distances, Rows]:
         """|x|²/2 - q·x, half of a squared distance less |q|², for some rows of the library: at least the `count`
         smallest, or all if there are fewer."""
-        library, halves = self._library[columns], self._halves[columns]
+        library, halves = self._rows(columns)
         too_long = np.flatnonzero(~np.isfinite(halves))
         with others_turn():
             product = queries @ library.T
@@ -98,3 +106,9 @@ class NumpyBackend:
         distances = np.concatenate([each[0] for each in found])
         rows = np.concatenate([each[1] for each in found])
         return distances, np.where(np.isposinf(distances), NONE, rows + columns.start)
+
+
+def _halves(rows: Vectors) -> Distances:
+    with np.errstate(over="ignore"):
+        halves: Distances = np.einsum("ij,ij->i", rows, rows) / 2
+    return halves

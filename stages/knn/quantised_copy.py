@@ -17,6 +17,7 @@ import onnxruntime
 from stages.knn.backend import SINGLE, Distances, Floats, Mask, PreparedQueries, Vectors, gamma
 from stages.knn.blas_threads import others_turn
 from stages.knn.onnx_file import OnnxNode, OnnxVariable, model
+from stages.knn.vector_set import PreparedRows
 
 Int8Array = np.ndarray[Any, np.dtype[np.int8]]
 
@@ -40,8 +41,9 @@ _LONGEST = 100_000
 _SAMPLE = 256
 """Library vectors that the mean is taken of."""
 
-_COLUMNS = 8192
-"""Library rows multiplied at once."""
+_PRODUCT = 10 << 20
+"""Bytes of integers that are multiplied at once: so many that what is freed of them goes back to the system. Blocks of
+3 MiB stayed in the heap, three times the copy."""
 
 _BLOCK = 256
 """Library vectors quantised at once: so many that NumPy releases the interpreter's lock nearly all the time, and so few
@@ -72,9 +74,10 @@ class IntegerVectors:
 class QuantisedCopy:
     """A copy of a library in 8-bit integers, a quarter of its size."""
 
-    def __init__(self, library: Vectors, centre: Vectors | None = None) -> None:
-        """library: float32 (n, d), C order, finite. centre: float32 (d,), another library's centre, so that queries
-        are quantised once for both. Raises RuntimeError (ONNX Runtime's) if that does not work."""
+    def __init__(self, library: PreparedRows, centre: Vectors | None = None) -> None:
+        """library: float32 (n, d), C order, finite, of which some rows are read at a time. centre: float32 (d,),
+        another library's centre, so that queries are quantised once for both. Raises RuntimeError (ONNX Runtime's) if
+        that does not work."""
         count, dimension = library.shape
         self._count = count
         self.centre = _mean(library) if centre is None else centre
@@ -82,8 +85,9 @@ class QuantisedCopy:
         self.usable = False  # until all vectors turn out to be within range
         if dimension > _LONGEST:
             return
-        for start in range(0, count, _COLUMNS):
-            session = _product(library[start : start + _COLUMNS], self.centre)
+        step = max(1, _PRODUCT // dimension)
+        for start in range(0, count, step):
+            session = _product(library, slice(start, min(start + step, count)), self.centre)
             if session is None:
                 self._sessions = []
                 return
@@ -120,7 +124,7 @@ class QuantisedCopy:
         return numbers
 
 
-def _mean(library: Vectors) -> Vectors:
+def _mean(library: PreparedRows) -> Vectors:
     """Roughly the mean of a library, float32 (d,)."""
     some = library[:: -(-len(library) // _SAMPLE)]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -159,14 +163,13 @@ def _within(vectors: IntegerVectors) -> Mask:
     return short
 
 
-def _product(library: Vectors, centre: Vectors) -> Any:
-    """The session of a part of the library, float32 (n, d), see `_session`; None if some of its vectors are out of
-    range."""
-    whole = np.empty(library.shape, np.int8)
+def _product(library: PreparedRows, some: slice, centre: Vectors) -> Any:
+    """The session of some rows of the library, see `_session`; None if some of its vectors are out of range."""
+    whole = np.empty((some.stop - some.start, library.shape[1]), np.int8)
     parts = []
-    for start in range(0, len(library), _BLOCK):
-        parts.append(_integers(library[start : start + _BLOCK], centre, _LIBRARY_STEPS))
-        whole[start : start + _BLOCK] = parts[-1].whole
+    for start in range(some.start, some.stop, _BLOCK):
+        parts.append(_integers(library[start : min(start + _BLOCK, some.stop)], centre, _LIBRARY_STEPS))
+        whole[start - some.start : start - some.start + _BLOCK] = parts[-1].whole
     return _session(whole, parts) if all(_within(each).all() for each in parts) else None
 
 

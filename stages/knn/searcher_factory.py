@@ -21,7 +21,7 @@ from stages.knn.fallback_backend import FallbackBackend, line
 from stages.knn.lazy_gpu import LazyGpuSearcher, ProductAccount
 from stages.knn.search_settings import SearchSettings
 from stages.knn.top_k import Searcher
-from stages.knn.vector_set import VectorSet
+from stages.knn.vector_set import PreparedRows, VectorSet
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,22 @@ def open_backend(
     return processor()
 
 
-def open_bounding(library: Vectors) -> BoundsProvider:
+def bounds_alone(settings: SearchSettings, environment: Mapping[str, str], machine: SearchMachine = MACHINE) -> bool:
+    """Whether a library that is held open is searched by bounds alone, for which it needs no vectors in memory."""
+    return settings.backend == "numpy" or (settings.backend == "auto" and not _has_gpu(environment, machine))
+
+
+def open_bounding(library: PreparedRows) -> BoundsProvider:
     """Bounds the distances from a library, float32 (n, d), by products in float32."""
     bounding: BoundsProvider = MACHINE.load("numpy_backend").NumpyBackend(library)
     return bounding
 
 
 def open_copy(
-    library: Vectors, centre: Vectors | None, report: Callable[[str], None] = print, machine: SearchMachine = MACHINE
+    library: PreparedRows,
+    centre: Vectors | None,
+    report: Callable[[str], None] = print,
+    machine: SearchMachine = MACHINE,
 ) -> LibraryCopy | None:
     """A copy of a library, float32 (n, d), in 8-bit integers, made in this thread alone; None if that does not work
     here. Few queries take their time for reading the library, so a copy of a quarter of its size pays on every

@@ -15,9 +15,8 @@ from stages.knn.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows
 UNIT_ROUNDING = 1e-6
 """More than the error of |û - v̂|² for unit vectors rounded to float32, which is 4.9e-7."""
 
-
-_LONGEST = 1.7e38  # the distance of two vectors of this norm is still a finite float32
-
+LONGEST = 1.7e38
+"""The largest norm of a vector: the distance of two such ones is still a finite float32."""
 
 _DIFFERENCES = 1 << 19
 """Bytes of float64 differences held at once, small enough for a core's second-level cache."""
@@ -30,8 +29,8 @@ class VectorSet:
     """n vectors of dimension d with a metric.
 
     vectors: float32 (n, d), C order, as given (a memory map stays one). prepared: the vectors that backends search by
-    Euclidean distance: `vectors` themselves or, for "cosine", their float32 unit vectors (a copy). norm_bounds: float64
-    (n,), upper bounds of the norms of `prepared`.
+    Euclidean distance: `vectors` themselves or, for "cosine", their float32 unit vectors, a copy made when it is first
+    asked for; `units` gives those of some. norm_bounds: float64 (n,), upper bounds of the norms of `prepared`.
 
     checked: of vectors that were checked before, of which nothing is read until it is needed. Otherwise raises
     StageError for a vector with NaN, infinities or a norm beyond float32, naming its picture by `ids` (default:
@@ -55,7 +54,6 @@ class VectorSet:
         self._ids = ids
         if not checked:
             self.norm_bounds, self._lengths = self._norms()
-            self.prepared = self.vectors if metric == "euclidean" else self._units()
 
     @cached_property
     def norm_bounds(self) -> Floats:
@@ -65,7 +63,12 @@ class VectorSet:
     @cached_property
     def prepared(self) -> Vectors:
         """float32 (n, d): see the class."""
-        return self.vectors if self.metric == "euclidean" else self._units()
+        return self.units(slice(None))
+
+    @property
+    def rows(self) -> "PreparedRows":
+        """`prepared`, of which "cosine" has no copy: its rows are made when they are read."""
+        return self.prepared if self.metric == "euclidean" or "prepared" in self.__dict__ else UnitRows(self)
 
     @cached_property
     def _lengths(self) -> Floats:
@@ -98,15 +101,14 @@ class VectorSet:
         return some
 
     @classmethod
-    def joined(cls, sets: "Sequence[VectorSet]") -> "VectorSet":
-        """The vectors of several sets of one metric, at least one, without checking them again."""
+    def gathered(cls, sets: "Sequence[VectorSet]", of: Rows, rows: Rows) -> "VectorSet":
+        """Row `rows[i]` of set `of[i]` for each i, out of sets of one metric, without checking them again."""
         together = cls.__new__(cls)
         together.metric, together._ids = sets[0].metric, None
-        together.vectors = np.concatenate([each.vectors for each in sets])
-        for name in ("norm_bounds", "prepared", "_lengths"):
-            if all(name in each.__dict__ for each in sets):
-                same = all(getattr(each, name) is each.vectors for each in sets)
-                setattr(together, name, together.vectors if same else np.concatenate([getattr(e, name) for e in sets]))
+        together.vectors = np.empty((len(rows), sets[0].dimension), np.float32)
+        for each in np.unique(of).tolist():
+            here = np.flatnonzero(of == each)
+            together.vectors[here] = sets[each].vectors[rows[here]]
         return together
 
     def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
@@ -124,7 +126,7 @@ class VectorSet:
                 difference -= others.vectors[theirs]
             else:
                 difference = self.directions(mine) - others.directions(theirs)
-            squares = _sums_of_squares(difference)
+            squares = sums_of_squares(difference)
             if self.metric == "cosine":
                 squares += (self._lengths_of(mine) == 0) != (others._lengths_of(theirs) == 0)
             found[start : start + step] = self.finish(squares)
@@ -141,7 +143,7 @@ class VectorSet:
         with np.errstate(over="ignore"):
             for start in range(0, len(rows), step):
                 mine, theirs = rows[start : start + step], other_rows[start : start + step]
-                difference = others.prepared[theirs]
+                difference = others.units(theirs)
                 difference -= self.prepared[mine[:1] if (mine == mine[0]).all() else mine]  # often one vector
                 squares[start : start + step] = np.einsum("ij,ij->i", difference, difference)
         np.minimum(squares, np.finfo(np.float32).max, out=squares)  # after an overflow, only this much is certain
@@ -188,7 +190,7 @@ class VectorSet:
         """The exact norms of some vectors, without reading the others."""
         if "_lengths" in self.__dict__:
             return self._lengths[rows]
-        lengths: Floats = np.sqrt(_sums_of_squares(self.vectors[rows].astype(np.float64)))
+        lengths: Floats = np.sqrt(sums_of_squares(self.vectors[rows].astype(np.float64)))
         return lengths
 
     def _norms(self) -> tuple[Floats, Floats]:
@@ -203,17 +205,17 @@ class VectorSet:
             squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
             squares = squares * (1 + 2 * gamma(self.dimension + 8, SINGLE)) + 2 * self.dimension * SMALLEST
             for row in np.flatnonzero(~np.isfinite(squares)):
-                squares[row] = _sums_of_squares(block[row : row + 1].astype(np.float64))[0] * (1 + 1e-9)
+                squares[row] = sums_of_squares(block[row : row + 1].astype(np.float64))[0] * (1 + 1e-9)
             norm_bounds[start : start + step] = np.sqrt(squares)
             self._check(norm_bounds[start : start + step], start)
             if cosine:
                 for row in range(0, len(block), max(1, step // 16)):
                     some = slice(start + row, min(start + row + max(1, step // 16), start + len(block)))
-                    lengths[some] = np.sqrt(_sums_of_squares(self.vectors[some].astype(np.float64)))
+                    lengths[some] = np.sqrt(sums_of_squares(self.vectors[some].astype(np.float64)))
         return (np.full(count, 1 + 1e-6) if cosine else norm_bounds), lengths
 
     def _check(self, norm_bounds: Floats, start: int) -> None:
-        bad = np.flatnonzero(~(norm_bounds <= _LONGEST))
+        bad = np.flatnonzero(~(norm_bounds <= LONGEST))
         if not len(bad):
             return
         row = start + int(bad[0])
@@ -224,16 +226,41 @@ class VectorSet:
             "Push a model that gives finite vectors (lookalike model push)"
         )
 
-    def _units(self) -> Vectors:
-        units = np.empty_like(self.vectors)
+    def units(self, rows: "slice | Rows") -> Vectors:
+        """Some rows of `prepared`, of which no others are made. A slice of "euclidean" is not copied."""
+        if self.metric == "euclidean" or "prepared" in self.__dict__:
+            return self.prepared[rows] if self.metric == "cosine" else self.vectors[rows]
+        some, lengths = self.vectors[rows], self._lengths_of(rows)
+        units = np.empty_like(some)
         step = max(1, _DIFFERENCES // (8 * self.dimension))
-        for start in range(0, len(self), step):
-            units[start : start + step] = self.directions(slice(start, start + step))
+        for start in range(0, len(some), step):
+            here = slice(start, start + step)
+            np.divide(
+                some[here], np.where(lengths[here] > 0, lengths[here], 1)[:, None], out=units[here], casting="same_kind"
+            )
         return units
 
 
-def _sums_of_squares(double: Floats) -> Floats:
-    """Sum of squares of each row, overwriting it.
+class UnitRows:
+    """The unit vectors of a VectorSet, float32 (n, d), of which none is kept."""
+
+    def __init__(self, points: VectorSet) -> None:
+        self._points = points
+        self.shape = points.vectors.shape
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __getitem__(self, some: slice) -> Vectors:
+        return self._points.units(some)
+
+
+PreparedRows = Vectors | UnitRows
+"""A matrix, or what gives slices of it."""
+
+
+def sums_of_squares(double: Floats) -> Floats:
+    """Sum of squares of each row of float64 (n, d), overwriting it; the same on every machine.
 
     np.add.reduce over the last, contiguous axis adds pairwise in an order that depends on the length alone; that of
     einsum and dot depends on the processor.

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from stages import index
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
+from stages.files.segment_files import COARSE, read_coarse
 from stages.files.tables.image_table import ImageTable, merge_images
 from stages.files.tables.index_table import IndexTable
 from stages.files.thumbnail_files import ThumbnailFiles, ThumbnailPlace, places
 from stages.knn import code_index
+from stages.knn.coarse_rows import CoarseRows, rounded
+from stages.knn.vector_set import VectorSet
 from stages.record.origin import Origin
 from tests.stages.file_trees import tree
 from tests.stages.image_tables import MODEL, image_table
@@ -144,6 +147,24 @@ def test_pieces_are_ranges_of_ids_whose_number_follows_from_the_pictures(count: 
     assert len(found) == most  # each has some, of so many
     for piece in found:
         assert {int(id[len(segment) :][:4], 16) * most >> 16 for id in ids[piece.rows]} == {int(piece.name, 16)}
+
+
+@pytest.mark.parametrize("count", [1_023, 1_024, 5_000])
+def test_large_segments_have_their_vectors_in_8_bits_too(count: int, tmp_path: Path) -> None:
+    """In a quarter as many files, whose rows follow from the vectors alone."""
+    ids = sorted("a" + hashlib.sha256(str(number).encode()).hexdigest()[1:] for number in range(count))
+    vectors = np.random.default_rng(0).normal(size=(count, 5)).astype(np.float32)
+    index.write_coarse(tmp_path, "a", ids, vectors)
+    given = DatumInput("index", tmp_path, "a", "")
+    assert (tmp_path / COARSE).exists() == (count > 1_023)
+    if count > 1_023:
+        assert len(list((tmp_path / COARSE).iterdir())) == len(index.pieces("a", ids)) // 4
+        found = read_coarse(given, count, 5)
+        assert found is not None
+        points = VectorSet(vectors[:20])
+        assert np.array_equal(found.lower_bounds(points), CoarseRows(rounded(vectors)).lower_bounds(points))
+    else:
+        assert read_coarse(given, count, 5) is None
 
 
 def test_the_files_are_those_of_one_bucket(segment: Path, tmp_path: Path) -> None:

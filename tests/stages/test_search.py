@@ -2,6 +2,7 @@
 inputs are."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,10 +14,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
+from benchmarks.kit.madeindex import MadeIndex
 from stages import search
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files import thumbnail_files
 from stages.files.tables.image_table import ImageTable
+from stages.files.tables.index_table import IndexTable
 from stages.files.tables.neighbour_table import NeighbourTable
 from stages.record.origin import Origin
 from stages.record.sources import Source
@@ -184,6 +187,59 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_bucket(
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")
     assert tree(tmp_path / "lazy") == tree(tmp_path / "plain")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A segment that is large enough for vectors in 8 bits, as index writes it."""
+    return MadeIndex(16 * 2100).write(tmp_path_factory.mktemp("made"), "7")
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("filter", ["", "library/7[0-3]*"])
+def test_one_query_reads_what_its_first_look_leaves(metric: str, filter: str, made: Path, tmp_path: Path) -> None:
+    vectors, table = segments.vectors_of(made), IndexTable.read(made / "images.parquet")
+    queries = np.stack([vectors[5], vectors[9] * np.float32(1.01)])
+    for name, some in (("one", slice(1)), ("two", slice(1, 2))):
+        names = [table.ids[5]] if name == "one" else ids("b", 1)
+        place = write_pictures(tmp_path / "queries" / name / name, names, queries[some], image_size=224)
+        if filter:
+            (place / "question.json").write_text(json.dumps({"filter": filter}))
+    process = search.start({**CPU, "METRIC": metric, "K": "2"})
+    opened: list[list[str]] = []
+    for name in ("one", "two", "one"):
+        pipes = Pipes(made, tmp_path / "pfs" / str(len(opened)) / "7")
+        process(datum(pipes.directory, tmp_path / "queries" / name, tmp_path / "lazy", "1234"))
+        opened.append([each for each in pipes.opened if each.startswith(("coarse", "vectors"))])
+    pieces = len(list((made / "vectors").iterdir()))
+    assert sum(each.startswith("coarse") for each in opened[0]) == len(list((made / "coarse").iterdir())) == pieces / 4
+    points = [each for one in opened for each in one if each.startswith("vectors")]
+    assert 1 <= len(points) < pieces / 2
+    assert len(points) == len(set(points))  # none is read again for another datum
+    assert opened[2] == []
+    for name in ("one", "two"):  # all vectors, with a backend of the user's choice
+        search.start({**CPU, "METRIC": metric, "K": "2", "BACKEND": "faiss"})(
+            datum(made, tmp_path / "queries" / name, tmp_path / "plain")
+        )
+    assert tree(tmp_path / "lazy") == tree(tmp_path / "plain")
+    many = write_pictures(tmp_path / "queries" / "m" / "many", ids("c", 20), vectors[:20] + 0.01, image_size=224)
+    pipes = Pipes(made, tmp_path / "pfs" / "many" / "7")
+    search.start(CPU)(datum(pipes.directory, many.parent, tmp_path / "out", "1234"))
+    assert not [each for each in pipes.opened if each.startswith("coarse")]
+
+
+def test_damaged_rows_in_8_bits_are_named(made: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(made, tmp_path / "7")
+    entry = write_pictures(tmp_path / "queries" / "3f" / "trip", ids("b", 1), np.ones((1, 1280)), image_size=224)
+    (first, *_) = sorted((copy / "coarse").iterdir())
+    whole = first.read_bytes()
+    for content in (b"", whole[:-3], (copy / "hashes.npy").read_bytes()):
+        first.write_bytes(content)
+        with pytest.raises(StageError, match="the coarse rows of segment 7 cannot be read .*--reprocess index"):
+            run(copy, entry, tmp_path / "out")
+    first.unlink()
+    with pytest.raises(StageError, match="rows of 2100 pictures"):
+        run(copy, entry, tmp_path / "out")
 
 
 def test_thumbnails_of_other_parts_are_not_opened_and_may_be_damaged(

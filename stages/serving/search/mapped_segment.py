@@ -1,7 +1,6 @@
 """One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and the places of thumbnails. Searches
 nothing."""
 
-import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,11 +67,6 @@ class MappedSegment:
             return None
         at = int(np.searchsorted(self.ids, wanted))
         return at if at < len(self) and self.ids[at] == wanted else None
-
-    def release(self) -> None:
-        """Takes the vectors out of this process's memory; what is read of them later comes back from the file."""
-        if isinstance(self.vectors, np.memmap):
-            self.vectors._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     @property
     def thumbnails(self) -> ThumbnailPlaces:

@@ -4,11 +4,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from stages.files import vector_files
 from stages.knn.backend import BoundsProvider, LibraryCopy
 from stages.knn.blas_threads import others_turn
 from stages.knn.exact_searcher import ExactSearcher
 from stages.knn.search_settings import SearchSettings
-from stages.knn.searcher_factory import open_backend, open_bounding, open_copy
+from stages.knn.searcher_factory import bounds_alone, open_backend, open_bounding, open_copy
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
 from stages.serving.search.mapped_segment import MappedSegment
@@ -39,9 +40,14 @@ class SegmentPreparer:
     report: Callable[[str], None]
 
     def open(self, segment: MappedSegment, metric: str) -> SearchableSegment:
-        """The segment, ready to be searched. Raises StageError if its vectors or the backend cannot be used."""
+        """The segment, ready to be searched; its vectors are checked, and leave the memory. Raises StageError if they
+        or the backend cannot be used."""
         with others_turn():
             points = VectorSet(segment.vectors, metric, segment.table.ids)
+            if bounds_alone(self.settings, self.environment):
+                vector_files.release(segment.vectors)
+                bounding, settled = open_bounding(points.rows), self.settings.backend != "auto"
+                return SearchableSegment(segment, points, None, bounding, settled=settled)
             backend = open_backend(points.prepared, self.settings, self.environment, self.report)
             if isinstance(backend, BoundsProvider):
                 return SearchableSegment(segment, points, None, backend, settled=self.settings.backend != "auto")
@@ -56,11 +62,10 @@ class SegmentPreparer:
             if closing.is_set():
                 return
             if not each.settled:
-                copy = open_copy(each.points.prepared, centre, self.report)
+                copy = open_copy(each.points.rows, centre, self.report)
                 if copy is None:
                     return
                 centre = copy.centre
                 each.copy = copy if copy.usable else None
                 each.settled = True
-                if each.copy is not None:
-                    each.segment.release()
+                vector_files.release(each.segment.vectors, scattered=copy.usable)

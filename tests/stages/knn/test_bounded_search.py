@@ -9,9 +9,9 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from stages.knn import bounded_search, quantised_copy
-from stages.knn.backend import BoundsProvider, Vectors
+from stages.knn.backend import BoundsProvider, Distances, Rows, Vectors
 from stages.knn.bounded_search import nearest
-from stages.knn.joint_queries import JointQueries, LibraryPart, PointCombination
+from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, PointCombination
 from stages.knn.numpy_backend import NumpyBackend
 from stages.knn.quantised_copy import QuantisedCopy
 from stages.knn.top_k import NONE, TopK
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 def small_quantised(library: Vectors) -> QuantisedCopy:
     """In several products, each with a width of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quantised_copy, "_COLUMNS", 70)
+        patch.setattr(quantised_copy, "_PRODUCT", 70 * library.shape[1])
         patch.setattr(quantised_copy, "_BLOCK", 32)
         return QuantisedCopy(library)
 
@@ -204,3 +204,26 @@ def test_a_limit_of_squares_is_beyond_the_distance(distance: float, metric: str,
     with np.errstate(over="ignore"):
         assert points.at_least(np.nextafter(limit, np.inf))[0] > np.float32(distance)
     assert np.isinf(points.at_most(np.array([np.inf], np.float32)))
+
+
+def test_candidates_of_all_parts_are_compared_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = np.random.default_rng(0).normal(size=(320, 8)).astype(np.float32)
+    calls: list[str] = []
+
+    def counted(name: str) -> DistanceMeasure:
+        measure: DistanceMeasure = getattr(VectorSet, name)
+
+        def call(mine: VectorSet, rows: Rows, others: VectorSet, other_rows: Rows) -> Distances:
+            calls.append(name)
+            return measure(mine, rows, others, other_rows)
+
+        return call
+
+    for name in ("distances", "lower_bounds"):
+        monkeypatch.setattr(VectorSet, name, counted(name))
+    for metric in METRICS:
+        parts = cut(library, metric, [NumpyBackend], range(20, 320, 20))
+        calls.clear()
+        found = nearest(parts, JointQueries.single(VectorSet(library[:1] + 1, metric), nothing(1)), 5)
+        assert len(calls) <= 4
+        check(found, library[:1] + 1, library, 5, metric, nothing(1))

@@ -25,6 +25,7 @@ from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import NONE
 from stages.knn.vector_set import VectorSet
 from stages.serving.search.search_engine import SearchEngine
+from tests.stages.file_trees import tree
 from tests.stages.image_tables import image_table
 from tests.stages.serving.segments import open_library
 
@@ -132,10 +133,11 @@ def test_codes_are_the_same_whether_pictures_came_at_once_or_later(
     at_once = segment(tmp_path / "whole", vectors, {"ALGORITHM": "ivfpq"})
     in_parts = segment(tmp_path / "parts", vectors, {"ALGORITHM": "ivfpq"}, parts=3)
     files = ["codes.bin", "hashes.npy", "index.json"]  # the table names the parts
-    others = ["images.parquet", "thumbnails", "vectors"]
+    others = ["coarse", "images.parquet", "thumbnails", "vectors"]
     assert sorted(each.name for each in at_once.iterdir()) == sorted([*files, *others])
     for file in files:
         assert (at_once / file).read_bytes() == (in_parts / file).read_bytes(), file
+    assert tree(at_once / "coarse") == tree(in_parts / "coarse")
 
 
 def test_a_small_library_has_no_codes(tmp_path: Path) -> None:

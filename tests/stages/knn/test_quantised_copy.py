@@ -59,7 +59,7 @@ def test_the_bounds_of_a_networks_vectors_are_close() -> None:
 def test_a_library_in_several_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = np.random.default_rng(1).normal(size=(250, 20)).astype(np.float32)
     whole = QuantisedCopy(vectors[:230])
-    monkeypatch.setattr(quantised_copy, "_COLUMNS", 90)
+    monkeypatch.setattr(quantised_copy, "_PRODUCT", 90 * 20)
     monkeypatch.setattr(quantised_copy, "_BLOCK", 32)
     parted = QuantisedCopy(vectors[:230])
     assert [len(each._sessions) for each in (whole, parted)] == [1, 3]

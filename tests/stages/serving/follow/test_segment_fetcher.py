@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache
+from stages.files import vector_files
 from stages.serving.follow import segment_fetcher
 from stages.serving.follow.pachyderm_client import (
     CommitFacts,
@@ -352,6 +353,6 @@ def test_vectors_are_put_together_without_holding_them_in_memory(world: World) -
     assert isinstance(vectors, np.memmap)
     assert np.array_equal(vectors, many)
     assert resident_of(str(vectors.filename)) > many.nbytes / 2
-    found[-1].release()
+    vector_files.release(vectors)
     assert resident_of(str(vectors.filename)) < many.nbytes / 8
     assert np.array_equal(vectors, many)

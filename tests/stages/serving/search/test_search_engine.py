@@ -20,7 +20,7 @@ from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
 from tests.stages.image_tables import unseen
 from tests.stages.knn.oracle import brute
-from tests.stages.serving.memory import resident_of
+from tests.stages.serving.memory import MemoryPeak, anonymous, resident_of
 from tests.stages.serving.segments import MODEL, open_library, write_index
 
 Mask = NDArray[np.bool_]
@@ -275,6 +275,18 @@ def test_vectors_leave_the_memory_once_they_are_copied(tmp_path: Path) -> None:
     found = made.search(vectors(4096, 512)[[3]], 4096, known=[3])
     assert found.topk.rows[0, 0] == 3
     assert sum(map(resident_of, files)) > size / 2
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_the_vectors_are_not_held_in_memory(metric: str, tmp_path: Path) -> None:
+    """Of none of the metrics: neither as they are nor in unit length."""
+    library = open_library(write_index(tmp_path / "index", vectors(8192, 1024)))
+    size, point = len(library) * 1024 * 4, library.vectors(np.array([3]))
+    with MemoryPeak(anonymous) as peak:
+        made = searching(library, "numpy", metric)
+        found = made.search(point, 5, known=[3])
+    assert peak.growth < size / 2
+    assert found.topk.rows[0, 0] == 3
 
 
 def test_a_closed_one_still_answers(library: MappedLibrary) -> None:
