@@ -22,6 +22,10 @@ import * as service from "./kit/service-client.js";
 import { Standing } from "./kit/service-status.js";
 import { choose, chosen } from "./kit/preferences.js";
 import * as uploads from "./pictures/upload-store.js";
+import * as selecting from "./pictures/selection-bar.js";
+import { turn } from "./pictures/picture-tile.js";
+import { selection } from "./kit/selection.js";
+import { saveAs } from "./filters/download-menu.js";
 import * as viewer from "./pictures/picture-viewer.js";
 import * as words from "./kit/text-format.js";
 
@@ -76,6 +80,7 @@ async function arrive(back, first = false) {
   if (filtered) filters.show(state, signal).catch(panelFailed);
   if (signal.aborted) return undefined;
   notices.clearNotice();
+  chosenBar.draw();
   showStanding();
   restore(back, first);
   return showViewer(moves.state());
@@ -173,6 +178,17 @@ async function receive(given, add) {
   if (problems.length) notices.complain(problems.join(" "));
 }
 
+/** The ids of the pictures that are seen, without folded ones. */
+function seen() {
+  const tiles = view.tiles ? byId(view.tiles).querySelectorAll(".tile:not([hidden])") : [];
+  return [...new Set([...tiles].map((each) => each.dataset.id))];
+}
+
+async function zipSelection() {
+  const form = new URLSearchParams(selection.keys.map((id) => ["id", id]));
+  await service.zip(form).then((blob) => saveAs(blob, "pictures.zip"), (failure) => notices.complain(failure.message));
+}
+
 /** A filter in a folder is of that folder's paths. */
 function narrowed(changed) {
   const { folder, filter } = moves.state();
@@ -265,6 +281,12 @@ byId("signout").addEventListener("click", signOut);
 options.connect(moves.set);
 filters.connect((changed) => moves.set(view === folders ? { ...changed, ...narrowed(changed) } : changed), panelFailed);
 viewer.connect();
+const chosenBar = selecting.connect(seen, () => ({
+  "selection-similar": standing.current?.limits.pictures ?? 1,
+  "selection-zip": standing.current?.zip?.files ?? 1,
+}));
+byId("selection-similar").addEventListener("click", () => moves.ask(selection.keys.map((id) => address.picture("id", id))));
+byId("selection-zip").addEventListener("click", zipSelection);
 keyboard.connect({
   address: () => byId("address").focus(),
   choose: () => chooser.choose(false),
@@ -275,6 +297,7 @@ keyboard.connect({
   turn: () => standing.current?.classify && moves.turn(view === classified ? "" : address.CLASSIFY),
   add: (tile) => moves.add(tile.dataset.id),
   view: (tile) => moves.show(tile.dataset.id),
+  select: (tile, range) => turn(tile, range),
 });
 standing.addEventListener("change", () => {
   showStanding();

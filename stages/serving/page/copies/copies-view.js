@@ -5,6 +5,7 @@ import { byId, make } from "../kit/elements.js";
 import * as groups from "./copy-groups.js";
 import * as notices from "../kit/notices.js";
 import * as review from "./removal-review.js";
+import { Selection } from "../kit/selection.js";
 import * as service from "../kit/service-client.js";
 import * as words from "../kit/text-format.js";
 
@@ -19,14 +20,16 @@ export class Copies {
   tiles = null; // there are none
   pictures = []; // for the larger view, which it does not have
   #page = null; // as the service gave it
-  #ticked = new Map(); // path -> bytes
+  #ticked = new Selection(); // the files to remove, by path, with their bytes
   #removed = null; // the answer to the last removal
 
   /** standing: a Standing. */
   constructor(standing) {
     this.standing = standing;
-    byId("copies-all").addEventListener("click", () => this.#tick(this.#page.groups.flatMap(({ files }) => files.filter((each) => !each.keep))));
-    byId("copies-none").addEventListener("click", () => this.#tick([]));
+    const others = () => this.#page.groups.flatMap(({ files }) => files.filter((each) => !each.keep));
+    byId("copies-all").addEventListener("click", () => this.#ticked.add(others().map(({ path, bytes }) => [path, bytes])));
+    byId("copies-none").addEventListener("click", () => this.#ticked.clear());
+    this.#ticked.addEventListener("change", () => this.#drawTicks());
     byId("copies-review").addEventListener("click", () => this.#review());
   }
 
@@ -80,7 +83,7 @@ export class Copies {
       : "Look at each before you remove any.";
     byId("copies-kinds").replaceChildren(...Object.keys(KINDS).map((each) => this.#kindLink(each)));
     byId("copies-said").replaceChildren(...this.#said());
-    const ticks = this.#editable ? { has: (path) => this.#ticked.has(path), turn: (...file) => this.#turn(...file) } : null;
+    const ticks = this.#editable ? this.#ticked : null;
     byId("copies-groups").replaceChildren(
       ...shown.map((each) => groups.card(each, exact, ticks)),
       ...(shown.length ? [] : [make("p", { class: "nothing" }, exact ? "No exact copies." : "No near copies.")]),
@@ -128,23 +131,10 @@ export class Copies {
     ].filter(Boolean);
   }
 
-  #turn({ path, bytes }, on) {
-    if (on) this.#ticked.set(path, bytes);
-    else this.#ticked.delete(path);
-    this.#drawTicks();
-  }
-
-  /** Ticks these files, too; without any, unticks all. */
-  #tick(files) {
-    if (!files.length) this.#ticked.clear();
-    for (const { path, bytes } of files) this.#ticked.set(path, bytes);
-    for (const each of byId("copies-groups").querySelectorAll("[data-path]")) each.checked = this.#ticked.has(each.dataset.path);
-    this.#drawTicks();
-  }
-
   #drawTicks() {
+    for (const each of byId("copies-groups").querySelectorAll("[data-path]")) each.checked = this.#ticked.has(each.dataset.path);
     const some = this.#ticked.size > 0;
-    const size = [...this.#ticked.values()].reduce((sum, each) => sum + each, 0);
+    const size = this.#ticked.values.reduce((sum, each) => sum + each, 0);
     byId("copies-count").textContent = some ? `${words.count(this.#ticked.size, "file")} ticked · ${words.bytes(size)}` : "Tick the files to remove.";
     byId("copies-none").disabled = !some;
     byId("copies-review").disabled = !some;
@@ -152,7 +142,7 @@ export class Copies {
 
   async #review() {
     const head = this.#page.commits.images;
-    const names = [...this.#ticked.keys()];
+    const names = this.#ticked.keys;
     byId("message").replaceChildren();
     try {
       review.open(await service.review(head, names), head, async () => {

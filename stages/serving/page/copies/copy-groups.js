@@ -4,7 +4,7 @@
 import { make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
-/** The card of a group as the service gives it. exact: whether its copies can go unseen. ticks: {has(path), turn(file, on)}. */
+/** The card of a group as the service gives it. exact: whether its copies can go unseen. ticks: a Selection of paths. */
 export function card(group, exact, ticks) {
   const title = `Group ${words.number(group.number)}`;
   const frees = exact ? ` · ${words.bytes(group.frees)} to free` : "";
@@ -24,7 +24,7 @@ function row(file, why, exact, ticks) {
   const tick = ticks && make("input", { type: "checkbox", "aria-label": `Remove ${file.path}`, "data-path": file.path });
   if (tick) {
     tick.checked = ticks.has(file.path);
-    tick.addEventListener("change", () => ticks.turn(file, tick.checked));
+    tick.addEventListener("change", () => ticks.turn(file.path, tick.checked, file.bytes));
   }
   const image = make("img", { src: file.thumbnail, alt: "", loading: "lazy", decoding: "async" });
   image.addEventListener("error", () => image.replaceWith(make("span", { class: "blank" }, "no preview")));

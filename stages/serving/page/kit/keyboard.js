@@ -6,7 +6,7 @@ import { choose, chosen } from "./preferences.js";
 
 const OFF = "single-keys-off";
 
-/** actions: {address, choose, filter, region, details, newQuestion, turn, add(tile), view(tile)}. */
+/** actions: {address, choose, filter, region, details, newQuestion, turn, add(tile), view(tile), select(tile, range)}. */
 export function connect(actions) {
   const single = byId("single-keys");
   single.checked = !chosen(OFF);
@@ -37,6 +37,7 @@ export function connect(actions) {
 function onTile(event, tile, actions) {
   if (event.key === " " && event.target.matches("a")) return pressed(() => actions.view(tile));
   if (event.key === "a" && byId("single-keys").checked) return pressed(() => actions.add(tile));
+  if (event.key.toLowerCase() === "x" && byId("single-keys").checked) return pressed(() => actions.select(tile, event.shiftKey));
   const next = neighbour(event.key, tile);
   next?.querySelector("a").focus();
   return Boolean(next);

@@ -1,7 +1,8 @@
-/* A picture of the library as a tile: a link to those similar to it, its name, and the way to the larger view.
+/* A picture of the library as a tile: a link to those similar to it, its name, its tick, and the way to the larger view.
  * Knows no service. */
 
 import { button, make } from "../kit/elements.js";
+import { selection } from "../kit/selection.js";
 import * as words from "../kit/text-format.js";
 
 /** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, likeness
@@ -18,10 +19,29 @@ export function tile(picture, href, view) {
   return make(
     "li",
     { class: "tile", "data-id": picture.id },
-    make("div", { class: "mat" }, link, larger),
+    make("div", { class: "mat" }, link, larger, tick(picture.id, name)),
     picture.neighbour && likeness(picture.neighbour),
     make("p", { class: "name", title: picture.path }, make("bdi", {}, name), more(picture.more)),
   );
+}
+
+/** Turns the tick of a tile; `range`: and those from the tile turned last. */
+export function turn(tile, range) {
+  const shown = [...tile.parentElement.children].filter((each) => !each.hidden).map((each) => each.dataset.id);
+  if (range) selection.turnRange(shown, tile.dataset.id);
+  else selection.turn(tile.dataset.id);
+}
+
+/** Sets the ticks of all tiles to what is selected. */
+export function drawTicks() {
+  for (const each of document.querySelectorAll(".tile .tick")) each.checked = selection.has(each.closest(".tile").dataset.id);
+}
+
+function tick(id, name) {
+  const press = (event) => turn(event.target.closest(".tile"), event.shiftKey);
+  const box = make("input", { type: "checkbox", class: "tick", title: "Select (x, Shift for a range)", "aria-label": `Select ${name}`, on: { click: press } });
+  box.checked = selection.has(id);
+  return box;
 }
 
 /** "very similar": how alike a neighbour is. Its distance where the model has no scale of distances. */

@@ -13,7 +13,7 @@ from stages.record.sources import Source
 from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
-from tests.stages.serving.page.tabs import WAIT, Tab
+from tests.stages.serving.page.tabs import WAIT, Tab, violations
 from tests.stages.serving.segments import ids, open_library, write_segment
 from tests.stages.serving.services import Service
 
@@ -121,3 +121,42 @@ def test_many_folders_and_their_covers(large: Service, opened: Open) -> None:
     expect(tab.find("#browse .folders li")).to_have_count(100, timeout=WAIT)
     expect(tab.find("#browse .folders .count").first).to_have_text("100 files")
     expect(tab.find("#browse .folders .cover img").first).to_be_attached(timeout=WAIT)
+
+
+def test_pictures_are_ticked_one_by_one_by_range_and_all_and_stay_ticked(tab: Tab) -> None:
+    tab.open("/?folder=trip/south")
+    expect(tab.tiles).to_have_count(20, timeout=WAIT)
+    ticks, bar = tab.find(".tile:visible .tick"), tab.find("#selection")
+    expect(bar).to_be_hidden()
+    ticks.nth(1).check()
+    expect(bar.locator("p")).to_have_text("1 picture selected")
+    ticks.nth(4).click(modifiers=["Shift"])
+    expect(bar.locator("p")).to_have_text("4 pictures selected")
+    assert [ticks.nth(place).is_checked() for place in range(6)] == [False, True, True, True, True, False]
+    ticks.nth(3).click(modifiers=["Shift"])  # unticks from the last one back to this one
+    expect(bar.locator("p")).to_have_text("2 pictures selected")
+    assert violations(tab.page) == []
+    tab.page.get_by_role("link", name="The library").click()
+    tab.page.locator("#browse .folders a").nth(1).click()
+    tab.page.locator("#browse .folders a").first.click()
+    expect(tab.find("#browse h1")).to_have_text("north")
+    expect(bar.locator("p")).to_have_text("2 pictures selected")
+    tab.button("Select all shown").click()
+    expect(bar.locator("p")).to_have_text("22 pictures selected")
+    expect(tab.button("Select all shown")).to_be_hidden()
+    expect(tab.button("Find similar")).to_be_disabled()  # 16 pictures make a question
+    tab.button("Unselect all").click()
+    expect(bar).to_be_hidden()
+    assert not any(each.is_checked() for each in ticks.all())
+
+
+def test_pictures_are_ticked_by_the_keyboard_and_searched_with(tab: Tab) -> None:
+    tab.open("/?folder=trip/south")
+    expect(tab.tiles).to_have_count(20, timeout=WAIT)
+    tab.tiles.first.locator("a").focus()
+    for key in ("x", "ArrowRight", "ArrowRight", "Shift+X"):
+        tab.page.keyboard.press(key)
+    expect(tab.find("#selection p")).to_have_text("3 pictures selected")
+    tab.button("Find similar").click()
+    tab.answered("any of 3 pictures")
+    expect(tab.find("#tiles .tick:checked")).to_have_count(3)
