@@ -113,7 +113,7 @@ def _embedded(points: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that a seed means one thread
         found = umap.UMAP(
-            n_neighbors=min(_NEIGHBOURS, len(points) - 1), min_dist=0.1, random_state=seed, n_jobs=1, init="pca"
+            n_neighbors=min(_NEIGHBOURS, len(points) - 1), min_dist=0.3, random_state=seed, n_jobs=1, init="pca"
         ).fit_transform(points / max(1.0, np.abs(points).max()))
     if not np.isfinite(found).all():
         raise StageError("UMAP did not lay out all pictures: try another --seed")
@@ -128,7 +128,7 @@ def _spread(found: NDArray[np.float64]) -> NDArray[np.float32]:
 
 def _clusters(positions: NDArray[np.float32], seed: int) -> NDArray[np.int32]:
     """Dense regions of the map, numbered by their size; without at least two, as many parts as k-means makes."""
-    least = max(5, len(positions) // 100)
+    least = max(8, len(positions) // 150)
     found = HDBSCAN(min_cluster_size=least, min_samples=5, copy=True).fit_predict(positions)
     if found.max() < 1:
         found = KMeans(8, random_state=seed, n_init=4).fit_predict(positions)

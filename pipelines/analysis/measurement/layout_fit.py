@@ -27,9 +27,6 @@ from stages.files.layout_files import ARRAYS, FACTS, REPO
 from stages.files.segment_files import SegmentFacts, parse_facts
 from stages.files.tables.index_table import TABLE, IndexTable
 
-GROUP = "map"
-"""The group of opt-in pipelines."""
-
 SAMPLE, MOST_SAMPLE = 10_000, 100_000
 """Pictures that are laid out, by default and at most; all others are placed among them."""
 

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from pipelines.analysis.measurement import layout_fit, optional_deployment
-from pipelines.analysis.measurement.layout_fit import GROUP, MOST_SAMPLE, SAMPLE
+from pipelines.analysis.measurement.layout_fit import MOST_SAMPLE, SAMPLE
+from pipelines.analysis.measurement.optional_deployment import MAP
 from pipelines.commands.kit import optional_pipelines
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
@@ -37,10 +38,10 @@ def fit(
     was pushed, call it again.
     """
     connection = open_write_connection(address)
-    optional_deployment.check(connection, GROUP)
+    optional_deployment.check(connection, MAP)
     with console.status("laying out a sample of the library"):
         found = layout_fit.fit(connection, sample, seed)
-    with optional_pipelines.deployed(connection, GROUP, wait, yes=yes):
+    with optional_pipelines.deployed(connection, MAP, wait, yes=yes):
         commit = layout_fit.put(connection, found)
     if commit:
         facts, clusters = found.facts, counted(len(found.facts["clusters"]), "cluster", "clusters")
@@ -54,4 +55,4 @@ def fit(
 @map_app.command(examples=("lookalike map off",))
 def off(address: AddressOption = "") -> None:
     """Delete the pipeline map. The layout stays."""
-    optional_pipelines.off(open_write_connection(address), GROUP)
+    optional_pipelines.off(open_write_connection(address), MAP)

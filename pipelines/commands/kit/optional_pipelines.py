@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 
 from pipelines.analysis.measurement import optional_deployment
-from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS
+from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS, MAP
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
@@ -111,7 +111,7 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
     say(
         f"{enumerated(missing)} will follow every change, so each later `lookalike add` will {longer}"
         f"{compared if _COMPARES in missing and work.pictures else ''}; `{optional_specs.removal(group)}` deletes them "
-        f"again{'' if group == ANNOTATIONS else ', and --once computes this once and keeps none of them'}"
+        f"again{'' if group in (ANNOTATIONS, MAP) else ', and --once computes this once and keeps none of them'}"
     )
     if ANNOTATIONS in missing and work.segments:
         say(f"index reads its {counted(work.segments, 'segment', 'segments')} once more now, and no vector or pixel")

@@ -13,6 +13,7 @@ from stages.backbone.backbone_spec import BackboneSpec
 from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
 from stages.serving.follow.copy_listings import CopyListings
+from stages.serving.follow.map_listings import MapListings
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.refusals import Refusal
 from stages.serving.search.mapped_library import MappedLibrary
@@ -47,7 +48,7 @@ class Snapshot:
     """All that answers a question. spec: of the embedder's model. scale: of its distances; None where it has none.
     similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors of queries,
     "cpu" or the name of a GPU. copies: the groups of copies, which are always the newest; None where nobody looks for
-    them."""
+    them. maps: the map, likewise; None for a library of an earlier moment."""
 
     commits: SnapshotCommits
     library: MappedLibrary
@@ -59,6 +60,7 @@ class Snapshot:
     originals: OriginalFiles
     device: str
     copies: CopyListings | None = None
+    maps: MapListings | None = None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from stages.serving.http import api_docs
 from stages.serving.http.copy_routes import CopyRoutes, PictureRemover
 from stages.serving.http.filter_routes import FilterRoutes
 from stages.serving.http.library_routes import LibraryRoutes
+from stages.serving.http.map_routes import MapRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_models import SearchBody
 from stages.serving.http.response_writer import ResponseWriter
@@ -46,6 +47,7 @@ class SearchRoutes:
         self._others = (
             LibraryRoutes(self._ask.snapshot, seeing, tracer),
             FilterRoutes(self._ask.snapshot),
+            MapRoutes(self._ask.snapshot),
             CopyRoutes(self._ask.snapshot, configuration, remover),
         )
 
@@ -73,6 +75,7 @@ class SearchRoutes:
         return {
             "pictures": 0 if snapshot is None else len(snapshot.library),
             "copies": snapshot is not None and snapshot.copies is not None,
+            "map": snapshot is not None and snapshot.maps is not None,
             "commits": None,
             "model": None,
             "devices": None,

@@ -13,6 +13,7 @@ import * as filters from "./filters/filter-panel.js";
 import { Folders } from "./library/library-view.js";
 import * as intake from "./pictures/picture-input.js";
 import * as keyboard from "./kit/keyboard.js";
+import { MapView } from "./map/map-view.js";
 import * as moves from "./search/query-links.js";
 import * as navigation from "./kit/browser-history.js";
 import * as notices from "./kit/notices.js";
@@ -36,6 +37,7 @@ const answers = new Answers(standing, () => chooser.choose(true));
 const folders = new Folders(standing, fail);
 const classified = new Classified(standing, () => chooser.choose(true));
 const copies = new Copies(standing);
+const atlas = new MapView(standing);
 const hasLibrary = () => standing.current?.search !== false;
 const bar = suggestions.connect(moves.list, hasLibrary);
 const named = (text) => hasLibrary() && !suggestions.isAddress(text) && (bar.named(text), true);
@@ -67,7 +69,7 @@ async function arrive(back, first = false) {
   document.body.classList.toggle("asking", state.pictures.length > 0);
   document.body.classList.toggle("inside", Boolean(state.folder) || address.isList(state));
   showView();
-  const filtered = view === answers || view === folders;
+  const filtered = [answers, folders, atlas].includes(view);
   byId("refine").hidden = !filtered;
   if (filtered) filters.begin(state);
   else byId("chips").hidden = true;
@@ -89,6 +91,7 @@ async function arrive(back, first = false) {
 function viewOf(state) {
   if (state.view === address.CLASSIFY || standing.current?.search === false) return classified;
   if (state.view === address.COPIES) return copies;
+  if (state.view === address.MAP) return atlas;
   return state.pictures.length > 0 ? answers : folders;
 }
 
@@ -97,6 +100,7 @@ function showView() {
   const classifies = view === classified;
   document.body.classList.toggle("classifying", classifies);
   document.body.classList.toggle("copies", view === copies);
+  document.body.classList.toggle("mapping", view === atlas);
   byId("hero-title").textContent = classifies ? "See what a picture shows" : "Find similar pictures";
   byId("hero-more").hidden = classifies;
   byId("drop-words").textContent = classifies ? "Classify this" : "Search with this";
@@ -104,8 +108,9 @@ function showView() {
     ? "Another model has been promoted since."
     : "The library has changed since these pictures were found.";
   for (const [id, on, href] of [
-    ["view-search", !classifies && view !== copies, moves.viewOf("")],
+    ["view-search", [answers, folders].includes(view), moves.viewOf("")],
     ["view-classify", classifies, moves.viewOf(address.CLASSIFY)],
+    ["view-map", view === atlas, moves.viewOf(address.MAP)],
     ["view-copies", view === copies, address.copies({})],
   ]) {
     const link = byId(id);
@@ -202,7 +207,8 @@ function showStanding() {
   byId("newer").hidden = !view.isOld(current);
   byId("view-classify").hidden = !current.classify;
   byId("view-copies").hidden = !current.copies;
-  byId("views").hidden = current.search === false || !(current.classify || current.copies);
+  byId("view-map").hidden = !current.map;
+  byId("views").hidden = current.search === false || !(current.classify || current.copies || current.map);
   const { model } = current.classify ?? {};
   const parts = [
     current.search !== false && words.count(current.pictures, "picture"),
@@ -215,7 +221,7 @@ function showStanding() {
 
 function renew() {
   byId("newer").hidden = true;
-  for (const each of [answers, folders, classified, copies]) each.forget();
+  for (const each of [answers, folders, classified, copies, atlas]) each.forget();
   shown = null;
   arrive(false);
 }
