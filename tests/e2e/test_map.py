@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 
 from pipelines.analysis.measurement import layout_fit
-from stages.files.layout_files import FACTS
+from pipelines.analysis.measurement.layout_fit import FittedLayout
+from pipelines.errors import LookalikeError
 from stages.files.tables.map_table import MapTable
 from tests.e2e.world import MakeWorld, Paint, World
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.only_in_all]
 
 
 @pytest.fixture(scope="module")
@@ -18,22 +19,23 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Wo
     """A library with a map."""
     world = make_world("mapped")
     world.deploy()
-    world.add({f"{seed}/{number}.png": paint(seed, number) for seed in range(6) for number in range(8)})
+    world.add({f"{seed}/{number}.png": paint(seed, number) for seed in range(6) for number in range(9)})
     world.settle(world.push(backbones["first"]))
-    said = world.lookalike("map", "fit", "--yes", fails=True)
-    assert "a map needs at least 50 pictures, and the library has 48: add more" in said
-    world.settle(world.add({f"more/{number}.png": paint(7, number) for number in range(6)}))
     assert "laid out 54 of 54 pictures" in world.lookalike("map", "fit", "--yes", "--seed", "1")
     return world
 
 
 def places(world: World) -> dict[str, tuple[float, float, int]]:
     """Of each picture by its id."""
-    repo, found = world.repo("map"), {}
-    for path in repo.list("/"):
-        table = MapTable.read(pa.BufferReader(repo.read(path)))
-        found |= {id: each for id, *each in zip(table.ids, table.x, table.y, table.clusters, strict=True)}
-    return {id: tuple(each) for id, each in found.items()}
+    found = {}
+    for table in tables(world):
+        found |= dict(zip(table.ids, zip(table.x, table.y, table.clusters, strict=True), strict=True))
+    return found
+
+
+def tables(world: World) -> list[MapTable]:
+    repo = world.repo("map")
+    return [MapTable.read(pa.BufferReader(repo.read(path))) for path in repo.list("/")]
 
 
 def test_one_more_picture_costs_its_segment_and_moves_no_other(world: World, paint: Paint) -> None:
@@ -49,19 +51,19 @@ def test_one_more_picture_costs_its_segment_and_moves_no_other(world: World, pai
     assert jobs["map"].processed <= 1 and world.hashes("map") == files
 
 
-def test_another_layout_places_all_and_the_same_one_is_not_committed(world: World) -> None:
-    files = world.hashes("map")
-    commits = len([*world.repo("layouts").list("/")])
-    assert "there already" in world.lookalike("map", "fit", "--yes", "--seed", "1")
-    assert len([*world.repo("layouts").list("/")]) == commits and world.hashes("map") == files
-    assert "laid out 54 of 54 pictures" in world.lookalike("map", "fit", "--yes", "--seed", "2")
-    assert world.hashes("map") != files
-    assert b'"seed": 2' in world.repo("layouts").read(f"/{FACTS}")
+def test_a_layout_that_is_there_already_is_not_committed_again(world: World) -> None:
+    held = FittedLayout(world.repo("layouts").contents(), {"sample": 54})
+    assert layout_fit.put(world.connection, held) == ""
 
 
-def test_the_sample_is_the_same_for_the_same_library(world: World) -> None:
-    few = [layout_fit.fit(world.connection, 50, 0).facts for _ in range(2)]
-    assert few[0]["sample"] == 50 and few[0]["sample_sha256"] == few[1]["sample_sha256"]
+def test_the_sample_follows_from_the_ids_alone(world: World) -> None:
+    index = world.repo("index")
+    read = layout_fit.read_segments(world.connection, index)
+    ids = {name: list(table.ids) for name, (_, table) in read.items()}
+    chosen = layout_fit.chosen_rows(ids, 20)
+    expected = sorted((id for some in ids.values() for id in some), key=lambda id: (id[1:], id))[:20]
+    assert [ids[name][row] for name, row in chosen] == sorted(expected)
+    assert layout_fit.chosen_rows(dict(reversed(ids.items())), 20) == chosen
 
 
 def test_another_model_leaves_the_map_without_places_and_no_failed_job(
@@ -69,9 +71,13 @@ def test_another_model_leaves_the_map_without_places_and_no_failed_job(
 ) -> None:
     jobs = world.settle(world.push(backbones["second"]))
     assert {each.state for each in jobs.values()} == {"success"}
-    repo = world.repo("map")
-    tables = [MapTable.read(pa.BufferReader(repo.read(path))) for path in repo.list("/")]
-    assert tables and all(not len(each) and "lookalike map fit" in each.stale for each in tables)
-    world.lookalike("map", "fit", "--yes")
+    assert tables(world) and all(not len(each) and "lookalike map fit" in each.stale for each in tables(world))
+    world.lookalike("map", "fit", "--yes", "--sample", "50")
     assert len(places(world)) == 54
     assert "pipeline map: deleted" in world.lookalike("map", "off")
+
+
+def test_a_library_without_pictures(make_world: MakeWorld) -> None:
+    empty = make_world("unmapped")
+    with pytest.raises(LookalikeError, match="no pictures that a map could show: add some with `lookalike add`"):
+        layout_fit.fit(empty.connection)

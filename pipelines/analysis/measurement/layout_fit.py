@@ -43,7 +43,7 @@ def fit(connection: Connection, most: int = SAMPLE, seed: int = 0) -> FittedLayo
     """Fits a layout to the newest good commit of the index, with at most so many pictures. Raises LookalikeError if the
     library has too few, or vectors of several models."""
     index = connection.retry(Repository(connection, "index").good)
-    read = {} if index is None else _read(connection, index)
+    read = {} if index is None else read_segments(connection, index)
     if index is None or not read:
         raise LookalikeError("the library has no pictures that a map could show: add some with `lookalike add`")
     first = next(iter(read.values()))[0]
@@ -54,7 +54,7 @@ def fit(connection: Connection, most: int = SAMPLE, seed: int = 0) -> FittedLayo
         sample, out = Path(scratch, "sample"), Path(scratch, "out")
         sample.mkdir()
         out.mkdir()
-        chosen = _chosen({name: table.ids for name, (_, table) in read.items()}, most)
+        chosen = chosen_rows({name: table.ids for name, (_, table) in read.items()}, most)
         ids = [read[name][1].ids[row] for name, row in chosen]
         np.save(sample / "ids.npy", np.array(ids, "S64"))
         np.save(sample / "vectors.npy", _vectors(connection, index, read, chosen, Path(scratch)))
@@ -81,7 +81,7 @@ def put(connection: Connection, layout: FittedLayout) -> str:
     return repository.write(edits, description=f"Lay out the map by {layout.facts['sample']:,} pictures")
 
 
-def _read(connection: Connection, index: Repository) -> dict[str, tuple[SegmentFacts, IndexTable]]:
+def read_segments(connection: Connection, index: Repository) -> dict[str, tuple[SegmentFacts, IndexTable]]:
     """The facts and the table of each segment, by name."""
     facts = dict(connection.retry(lambda: list(index.read_all(f"/*/{segment_files.FACTS}"))))
     tables = dict(connection.retry(lambda: list(index.read_all(f"/*/{TABLE}"))))
@@ -95,7 +95,7 @@ def _read(connection: Connection, index: Repository) -> dict[str, tuple[SegmentF
     }
 
 
-def _chosen(ids: Mapping[str, Sequence[str]], most: int) -> list[tuple[str, int]]:
+def chosen_rows(ids: Mapping[str, Sequence[str]], most: int) -> list[tuple[str, int]]:
     """The segments and rows of the sample, in the order of ids."""
     every = ((id[1:], id, name, row) for name, some in ids.items() for row, id in enumerate(some))
     return [(name, row) for _, _, name, row in sorted(heapq.nsmallest(most, every), key=lambda each: each[1])]
