@@ -32,7 +32,7 @@ SIDES = ("ours", "umap")
 _LATENT, _DIMENSION = 24, 256
 _JUDGED, _NEIGHBOURS = 5000, 15
 _STEPS = 120  # frames that are measured
-_PAGE = Path(__file__).parents[1] / "stages" / "serving" / "page" / "map" / "map-canvas.js"
+_PAGE = Path(__file__).parents[1] / "stages" / "serving" / "page" / "map"
 _HTML = """<!doctype html><style>body { margin: 0 } canvas { width: 1200px; height: 720px }</style><canvas></canvas>
 <script type="module">import { MapCanvas } from "/map-canvas.js";
 const load = async (z, x, y) => (await fetch(`/tile/${z}/${x}/${y}`)).json();
@@ -143,8 +143,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         kind, content = "text/html", _HTML.encode()
-        if self.path == "/map-canvas.js":
-            kind, content = "text/javascript", _PAGE.read_bytes()
+        if self.path.endswith(".js"):
+            kind, content = "text/javascript", (_PAGE / Path(self.path).name).read_bytes()
         elif self.path.startswith("/tile/"):
             kind, content = (
                 "application/json",

@@ -116,9 +116,12 @@ def _answered(snapshot: Snapshot, made: Callable[[LibraryMap, Snapshot], Any], c
     if snapshot.maps is None:
         raise Refusal(409, "no-map", "this service is of an earlier library, and the map is of the newest one")
     try:
-        return made(snapshot.maps.of(snapshot.library, commit), snapshot)
+        found = snapshot.maps.of(snapshot.library, commit)
     except Absent as error:
         raise Refusal(409, "no-map", NO_MAP) from error
+    if commit not in ("", found.commit):
+        raise Refusal(409, "map-moved", "there is a newer map than that of this commit: ask for /map again")
+    return made(found, snapshot)
 
 
 def _admitted(snapshot: Snapshot, where: str, filter: str) -> Any:

@@ -2,14 +2,13 @@
  * frame costs follows from the size of the window, however many pictures there are: tiles far away are small pictures of
  * counts, made once. Knows neither the service nor the address. */
 
+import { GRID, bitmapOf, colour, label } from "./map-drawing.js";
+
 const SIDE = 512; // pixels of a tile, at least
-const GRID = 128, DEEPEST = 14; // as the service has them
+const DEEPEST = 14; // the last level, as the service has it
 const THUMB = 60, CLOSE = 300; // pixels of a thumbnail, and the most points in sight that have any
 const REACH = 12; // pixels from the pointer to what it points at
 const KEPT = 300; // tiles, and as many thumbnails
-
-export const colour = (cluster) =>
-  cluster < 0 ? "#8b939e" : `hsl(${Math.round((cluster * 137.508) % 360)} 60% ${matchMedia("(prefers-color-scheme: dark)").matches ? 64 : 44}%)`;
 
 export class MapCanvas {
   lassoing = false; // whether dragging draws an outline
@@ -251,30 +250,6 @@ export class MapCanvas {
     const [left, top] = this.#spot(x, y);
     return left > -THUMB && top > -THUMB && left < this.element.clientWidth + THUMB && top < this.element.clientHeight + THUMB;
   }
-}
-
-/** A small picture of cells [number, pictures, cluster], the more opaque the more pictures they have. */
-function bitmapOf(cells) {
-  const bitmap = new OffscreenCanvas(GRID, GRID);
-  const context = bitmap.getContext("2d");
-  const most = Math.log1p(Math.max(...cells.map(([, pictures]) => pictures)));
-  for (const [cell, pictures, cluster] of cells) {
-    context.globalAlpha = 0.3 + (0.7 * Math.log1p(pictures)) / most;
-    context.fillStyle = colour(cluster);
-    context.fillRect(cell % GRID, Math.floor(cell / GRID), 1, 1);
-  }
-  return bitmap;
-}
-
-function label(context, text, left, top) {
-  const shown = text.length > 26 ? `${text.slice(0, 25)}…` : text;
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  context.textAlign = "center";
-  context.lineWidth = 4;
-  context.strokeStyle = dark ? "#191d22" : "#ffffff";
-  context.strokeText(shown, left, top);
-  context.fillStyle = dark ? "#e8eaed" : "#16191d";
-  context.fillText(shown, left, top);
 }
 
 /** An outline with at most 150 corners. */

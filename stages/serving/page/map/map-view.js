@@ -1,6 +1,7 @@
 /* The view of the map: the canvas, the clusters as a list, and the pictures that a lasso or a cluster holds. */
 
-import { MapCanvas, colour } from "./map-canvas.js";
+import { MapCanvas } from "./map-canvas.js";
+import { colour } from "./map-drawing.js";
 import { menu, saveAs } from "../filters/download-menu.js";
 import * as address from "../kit/address.js";
 import { byId, make } from "../kit/elements.js";
@@ -19,6 +20,7 @@ export class MapView {
   #map = null; // the answer about the map as a whole
   #query = {}; // the filters
   #canvas = null;
+  #renewed = null; // the promise of a newer map that is on its way
 
   /** standing: a Standing. */
   constructor(standing) {
@@ -40,7 +42,7 @@ export class MapView {
   /** Shows the map, or why there is none. signal: ends what is under way. */
   async show(state, signal) {
     document.title = "Map · lookalike";
-    const before = this.#map?.commits.map;
+    const before = JSON.stringify(this.#map?.layout);
     this.#query = Object.fromEntries(["where", "filter"].filter((name) => state[name]).map((name) => [name, state[name]]));
     try {
       this.#map = await notices.slowly("Loading", "The map is on its way.", async (waiting) => {
@@ -69,7 +71,7 @@ export class MapView {
     byId("atlas-downloads").replaceChildren(menu(this.#downloads({})));
     this.#list(null);
     this.#canvas.reset();
-    if (before !== this.#map.commits.map) this.#canvas.whole();
+    if (before !== JSON.stringify(this.#map.layout)) this.#canvas.whole();
     return undefined;
   }
 
@@ -85,7 +87,8 @@ export class MapView {
     try {
       return await service.mapTile(z, x, y, { ...this.#query, commit: this.#map.commits.map });
     } catch (failure) {
-      notices.complain(failure.message);
+      if (failure.code !== "map-moved") notices.complain(failure.message);
+      else this.#renewed ??= this.show(moves.state(), new AbortController().signal).finally(() => (this.#renewed = null));
       return null;
     }
   }

@@ -116,9 +116,11 @@ def test_bad_requests_have_a_reason(mapped: Service, path: str) -> None:
 
 
 def test_an_older_map_and_a_stale_one(pachd: Localpachd, mapped: Service, ready: Snapshot) -> None:
+    before = get(mapped, "/map")["commits"]["map"]
     try:
         maps.write(pachd, ready, place, stale="the layout was computed with another model")
         found = get(mapped, "/map")
+        assert mapped.ask(f"/map/tiles/0/0/0?commit={before}").code == "map-moved"
         assert (found["pictures"], found["clusters"]) == (0, []) and "another model" in found["stale"]
     finally:
         maps.write(pachd, ready, place)
