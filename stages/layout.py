@@ -123,7 +123,7 @@ def _embedded(points: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
 def _spread(found: NDArray[np.float64]) -> NDArray[np.float32]:
     """Positions from -1 to 1, with the same scale both ways."""
     low, high = found.min(axis=0), found.max(axis=0)
-    return ((found - (low + high) / 2) / (max(high - low) / 2 * 1.02)).astype(np.float32)
+    return np.asarray((found - (low + high) / 2) / (max(high - low) / 2 * 1.02), np.float32)
 
 
 def _clusters(positions: NDArray[np.float32], seed: int) -> NDArray[np.int32]:
@@ -136,4 +136,4 @@ def _clusters(positions: NDArray[np.float32], seed: int) -> NDArray[np.int32]:
     order = numbers[np.argsort(-counts, kind="stable")]
     renamed = np.full(int(found.max()) + 2, -1, np.int32)
     renamed[order] = np.arange(len(order))
-    return renamed[found]
+    return np.asarray(renamed[found], np.int32)

@@ -153,9 +153,11 @@ def _exponent(values: Floats | Vectors) -> int:
 def _integers(vectors: Vectors, scale: int) -> Floats:
     """Vectors as whole numbers of at most _VECTOR_BITS bits; longer ones than the sample has are cut."""
     limit = float(1 << _VECTOR_BITS)
-    return np.clip(np.rint(np.ldexp(vectors.astype(np.float64), scale)), -limit, limit)
+    found: Floats = np.clip(np.rint(np.ldexp(vectors.astype(np.float64), scale)), -limit, limit)
+    return found
 
 
 def _rounded(long: Floats, shift: int) -> Floats:
     limit = float(1 << _POINT_BITS)
-    return np.clip(np.rint(np.ldexp(long, -shift)), -limit, limit)
+    found: Floats = np.clip(np.rint(np.ldexp(long, -shift)), -limit, limit)
+    return found

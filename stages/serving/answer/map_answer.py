@@ -106,8 +106,10 @@ def _clusters(found: LibraryMap, snapshot: Snapshot) -> list[dict[str, Any]]:
         places = np.flatnonzero(points.clusters == number)
         if len(places):
             x, y = np.median(points.places[places].astype(np.float64), axis=0)
-            near = places[np.argmin(((points.places[places] - [x, y]) ** 2).sum(axis=1))]
-            at = {"x": round(float(x), 6), "y": round(float(y), 6), "id": snapshot.library.id(int(points.rows[near]))}
+            away = np.hypot(*(points.places[places] - [x, y]).T)
+            id = snapshot.library.id(int(points.rows[places[np.argmin(away)]]))
+            radius = round(float(np.quantile(away, 0.9)), 6)
+            at = {"x": round(float(x), 6), "y": round(float(y), 6), "radius": radius, "id": id}
             made.append({"cluster": number, "pictures": len(places), **at, "marks": marks[number]})
     return sorted(made, key=lambda each: (-each["pictures"], each["cluster"]))
 

@@ -94,10 +94,10 @@ export class MapView {
   }
 
   /** A cluster in the list: its example, what marks it, and its pictures on a click. */
-  #cluster({ cluster, pictures, id, x, y, marks }) {
+  #cluster({ cluster, pictures, id, x, y, radius, marks }) {
     const name = marks.length ? marks.map(said).join(", ") : `Cluster ${cluster + 1}`;
     const press = () => {
-      this.#canvas.show(x, y, 0.12);
+      this.#canvas.show(x, y, Math.max(radius, 0.005));
       this.#choose({ cluster }, false, name);
     };
     const image = make("img", { src: `/images/${id}`, alt: "", loading: "lazy" });
