@@ -8,7 +8,6 @@ pictures. `--frames N` draws a map of N points in headless Chromium, which rende
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -112,7 +111,7 @@ def _lay_out(side: str, pictures: int, sample: int, out: Path) -> int:
     from stages.record.origin import Origin
 
     vectors = made(pictures)
-    before, begun = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    before, begun = _peak(), time.process_time()
     if side == "umap":
         found = umap.UMAP(n_neighbors=15, min_dist=0.3, random_state=0, n_jobs=1).fit_transform(vectors)
         figures = {}
@@ -123,7 +122,7 @@ def _lay_out(side: str, pictures: int, sample: int, out: Path) -> int:
         figures = {"fit_seconds": round(time.process_time() - begun, 1), "clusters": len(fitted.facts["clusters"])}
         found, _ = map_placement.place(fitted, vectors)
     seconds = time.process_time() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = _peak()
     np.save(out / "positions.npy", np.asarray(found, np.float32))
     more = {
         "seconds": round(seconds, 1),
@@ -132,6 +131,12 @@ def _lay_out(side: str, pictures: int, sample: int, out: Path) -> int:
     }
     (out / "figures.json").write_text(json.dumps({**figures, **more}))
     return 0
+
+
+def _peak() -> int:
+    """The most memory that this process has had, in KiB; that of getrusage begins with its parent's."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 class _Handler(BaseHTTPRequestHandler):
