@@ -151,10 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path.endswith(".js"):
             kind, content = "text/javascript", (_PAGE / Path(self.path).name).read_bytes()
         elif self.path.startswith("/tile/"):
-            kind, content = (
-                "application/json",
-                json.dumps(self._points.tile(*map(int, self.path.split("/")[2:]))).encode(),
-            )
+            z, x, y = map(int, self.path.split("/")[2:])
+            kind, content = "application/json", json.dumps(self._points.tile(z, x, y)).encode()
         self.send_response(200)
         self.send_header("Content-Type", kind)
         self.end_headers()

@@ -51,6 +51,7 @@ def test_the_specifications_name_the_images() -> None:
             "stages.duplicates",
             "stages.evaluate",
             "stages.labelled",
+            "stages.map",
             "stages.neighbours",
             "stages.partition",
             "stages.preprocess",

@@ -27,7 +27,7 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Wo
 
 def places(world: World) -> dict[str, tuple[float, float, int]]:
     """Of each picture by its id."""
-    found = {}
+    found: dict[str, tuple[float, float, int]] = {}
     for table in tables(world):
         found |= dict(zip(table.ids, zip(table.x, table.y, table.clusters, strict=True), strict=True))
     return found

@@ -23,7 +23,7 @@ def groups(count: int, seed: int = 0) -> NDArray[np.float32]:
     """Vectors around four points."""
     chance = np.random.default_rng(seed)
     centres = 4 * np.random.default_rng(99).normal(size=(4, DIMENSION))
-    return (centres[np.arange(count) % 4] + 0.3 * chance.normal(size=(count, DIMENSION))).astype(np.float32)
+    return np.asarray(centres[np.arange(count) % 4] + 0.3 * chance.normal(size=(count, DIMENSION)), np.float32)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def test_pictures_lie_with_their_like_and_those_of_the_sample_where_the_layout_h
     centres = np.stack([places[:120][group::4].mean(axis=0) for group in range(4)])
     nearest = np.linalg.norm(places[120:, None] - centres, axis=2).argmin(axis=1)
     assert np.array_equal(nearest, np.arange(120) % 4)
-    assert found.clusters[120:].tolist() == (np.arange(120) % 4).tolist()
+    assert list(found.clusters[120:]) == (np.arange(120) % 4).tolist()
     assert np.abs(places).max() <= 1
 
 

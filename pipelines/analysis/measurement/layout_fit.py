@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,14 +86,12 @@ def read_segments(connection: Connection, index: Repository) -> dict[str, tuple[
     """The facts and the table of each segment, by name."""
     facts = dict(connection.retry(lambda: list(index.read_all(f"/*/{segment_files.FACTS}"))))
     tables = dict(connection.retry(lambda: list(index.read_all(f"/*/{TABLE}"))))
-    return {
-        name: (
-            parse_facts(lambda path=path: facts[path], name),
-            IndexTable.read(pa.BufferReader(tables[f"/{name}/{TABLE}"])),
-        )
-        for path in sorted(facts)
-        for name in [path.split("/")[1]]
-    }
+    found = {}
+    for path, content in sorted(facts.items()):
+        name = path.split("/")[1]
+        table = IndexTable.read(pa.BufferReader(tables[f"/{name}/{TABLE}"]))
+        found[name] = parse_facts(partial(bytes, content), name), table
+    return found
 
 
 def chosen_rows(ids: Mapping[str, Sequence[str]], most: int) -> list[tuple[str, int]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import io
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipelines.client.repository import PutFile, Repository
@@ -40,14 +41,10 @@ def write(pachd: Localpachd, snapshot: Snapshot, place: Callable[[str], Place], 
         places = [place(library.sources(row)[0].path) for row in rows if row is not None]
         columns = dict(zip(("x", "y", "clusters"), zip(*places, strict=True), strict=True)) if places else _NOTHING
         table = MapTable(ids=ids, **columns, origin=library.origin, stale=stale)
-        edits.append(PutFile(f"/{segment.name}{SUFFIX}", _bytes(table)))
+        with tempfile.TemporaryDirectory() as scratch:
+            table.write(Path(scratch, "map"))
+            edits.append(PutFile(f"/{segment.name}{SUFFIX}", Path(scratch, "map").read_bytes()))
     return Repository(connect(pachd), REPO).write(edits)
 
 
 _NOTHING: Mapping[str, list[float]] = {"x": [], "y": [], "clusters": []}
-
-
-def _bytes(table: MapTable) -> bytes:
-    to = io.BytesIO()
-    table.write(to)
-    return to.getvalue()
