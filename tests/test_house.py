@@ -24,6 +24,7 @@ PAGE = {
     "classify": 3,
     "copies": 3,
     "labels": 2,
+    "map": 3,
     "search": 2,
     "filters": 1,
     "pictures": 1,

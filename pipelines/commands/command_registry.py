@@ -49,6 +49,7 @@ GROUPS = {
         "trace": CommandEntry("explain.trace", "Follow an answer back to its files, jobs and commits."),
         "history": CommandEntry("explain.history", "Show the changes of the library: when, by whom, and their effect."),
         "diff": CommandEntry("explain.diff", "Show whose neighbours changed between two commits, and why."),
+        "map": CommandEntry("explain.map_layout", "Lay the library out as a map, for the page."),
         "evaluate": CommandEntry("explain.evaluate", "Measure by labels how good the nearest pictures are."),
     },
     "Pipelines": {

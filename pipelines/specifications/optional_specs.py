@@ -8,7 +8,7 @@ from pathlib import Path
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, PipelineSpec
 
-DIRECTORIES = ("listing", "annotations", "duplicates", "evaluate", "serve", "classify", "vectors")
+DIRECTORIES = ("listing", "annotations", "duplicates", "evaluate", "map", "serve", "classify", "vectors")
 """The sub-directories of a directory of specifications that hold opt-in ones."""
 
 GROUPS = (*DIRECTORIES, "classify-serve")
@@ -16,6 +16,7 @@ GROUPS = (*DIRECTORIES, "classify-serve")
 
 _COMMANDS = {
     "annotations": "lookalike attributes add",
+    "map": "lookalike map fit",
     "serve": "lookalike serve --deploy",
     "classify": "lookalike classify train",
     "classify-serve": "lookalike classify serve --deploy",
@@ -25,6 +26,7 @@ _COMMANDS = {
 
 _REMOVALS = {
     "annotations": "lookalike attributes off",
+    "map": "lookalike map off",
     "classify": "lookalike classify off",
     "classify-serve": "lookalike classify serve --off",
     "vectors": "lookalike vectors off",

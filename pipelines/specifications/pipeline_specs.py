@@ -21,6 +21,7 @@ SOURCES = {
     "masks": "The removed pictures that blocks in images still hold, as `lookalike remove` lists them.",
     "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
     "models": "The backbone: backbone.keras, backbone.json and scale.json, written in one commit.",
+    "layouts": "The layout of the map, as `lookalike map fit` makes it: places of a sample of the library.",
     "labels": "Labels of pictures, as CSV, for evaluation and training: columns source, label and name.",
     "attributes": "Attributes of pictures, as `lookalike attributes add` puts them: tables, and a schema of them all.",
     "vectors": "Vectors of pictures that another model computed, as `lookalike vectors add` puts them.",

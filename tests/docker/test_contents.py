@@ -53,6 +53,7 @@ def test_the_specifications_name_the_images() -> None:
             "stages.fetch",
             "stages.labelled",
             "stages.listing",
+            "stages.map",
             "stages.neighbours",
             "stages.partition",
             "stages.preprocess",

@@ -31,6 +31,10 @@ ANNOTATIONS = "annotations"
 """The group, and its pipeline, that gives attributes to searches and labels to trainings."""
 
 
+MAP = "map"
+"""The group, and its pipeline, that places pictures on the map."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComparisonWork:
     """The work of comparing all pictures with each other: their number, that of the segments, and that of the parts of

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 
 from pipelines.analysis.measurement import optional_deployment
-from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS
+from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS, MAP
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
@@ -26,7 +26,7 @@ _MANY = 50_000
 _LONG = 30.0
 """Seconds that are."""
 
-_WITHOUT_ONCE = (ANNOTATIONS, "vectors")
+_WITHOUT_ONCE = (ANNOTATIONS, MAP, "vectors")
 """Groups whose commands have no --once."""
 
 _COMPARES = "neighbours"

@@ -28,6 +28,7 @@ from stages.serving.follow import backbone_pool, copy_listings, segment_fetcher
 from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import NewestCommit
 from stages.serving.follow.copy_listings import CopyListings
+from stages.serving.follow.map_listings import MapListings
 from stages.serving.follow.original_files import FETCHED, OriginalFiles
 from stages.serving.follow.pachyderm_client import Absent, CommitFacts, PachydermClient, PachydermError, Unreachable
 from stages.serving.follow.segment_fetcher import SegmentFetcher, SegmentListing
@@ -74,6 +75,7 @@ class IndexSource:
         self._environment = environment
         self._report = report
         self._listings = copies
+        self._maps = None if copies is None else MapListings(server)
         self._backbones = backbones or BackbonePool(cache, environment)
         self._together: frozenset[str] = frozenset()  # the kept vectors of the snapshot that was made last
 
@@ -158,6 +160,7 @@ class IndexSource:
             device,
             self._copies(),
             words,
+            self._maps,
         )
 
     def commit(self, held: Snapshot) -> str:

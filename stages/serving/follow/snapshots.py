@@ -13,6 +13,7 @@ from stages.backbone.backbone_spec import BackboneSpec
 from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
 from stages.serving.follow.copy_listings import CopyListings
+from stages.serving.follow.map_listings import MapListings
 from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.refusals import Refusal
 from stages.serving.search.mapped_library import MappedLibrary
@@ -49,7 +50,8 @@ class Snapshot:
     library pictures and vectors can be asked about. spec: of the model that is. scale: of its distances; None where it
     has none. similarity: None where evaluate has no calibration. device: the kind of device that computes the vectors
     of queries, "cpu" or the name of a GPU. copies: the groups of copies, which are always the newest; None where nobody
-    looks for them. words: the model's text tower; None where it has none."""
+    looks for them. words: the model's text tower; None where it has none. maps: the map, the newest too; None for a
+    library of an earlier moment."""
 
     commits: SnapshotCommits
     library: MappedLibrary
@@ -62,6 +64,7 @@ class Snapshot:
     device: str
     copies: CopyListings | None = None
     words: TextTower | None = None
+    maps: MapListings | None = None
 
 
 @dataclass(frozen=True)

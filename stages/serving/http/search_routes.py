@@ -21,6 +21,7 @@ from stages.serving.http.edit_door import EditDoor, LibraryEditor
 from stages.serving.http.filter_routes import FilterRoutes
 from stages.serving.http.label_routes import LabelRoutes
 from stages.serving.http.library_routes import LibraryRoutes
+from stages.serving.http.map_routes import MapRoutes
 from stages.serving.http.request_parser import SEARCH
 from stages.serving.http.response_models import SearchBody, SearchesBody
 from stages.serving.http.response_writer import ResponseWriter
@@ -52,6 +53,7 @@ class SearchRoutes:
             self._door,
             LibraryRoutes(self._ask.snapshot, seeing, tracer),
             FilterRoutes(self._ask.snapshot),
+            MapRoutes(self._ask.snapshot),
             CopyRoutes(self._ask.snapshot, self._door),
         )
 
@@ -80,6 +82,7 @@ class SearchRoutes:
             "pictures": 0 if snapshot is None else len(snapshot.library),
             "edit": self._door.open,
             "copies": snapshot is not None and snapshot.copies is not None,
+            "map": snapshot is not None and snapshot.maps is not None,
             "commits": None,
             "model": None,
             "devices": None,

@@ -14,6 +14,7 @@ import { Folders } from "./library/library-view.js";
 import * as intake from "./pictures/picture-input.js";
 import * as labelling from "./labels/label-dialog.js";
 import * as keyboard from "./kit/keyboard.js";
+import { MapView } from "./map/map-view.js";
 import * as moves from "./search/query-links.js";
 import * as navigation from "./kit/browser-history.js";
 import * as notices from "./kit/notices.js";
@@ -37,6 +38,7 @@ const answers = new Answers(standing, () => chooser.choose(true));
 const folders = new Folders(standing, fail);
 const classified = new Classified(standing, () => chooser.choose(true));
 const copies = new Copies(standing);
+const atlas = new MapView(standing);
 const hasLibrary = () => standing.current?.search !== false;
 const bar = suggestions.connect({ list: moves.list, say: moves.say }, hasLibrary, () => hasWords());
 const hasWords = () => Boolean(standing.current?.text);
@@ -69,7 +71,7 @@ async function arrive(back, first = false) {
   document.body.classList.toggle("asking", address.asks(state));
   document.body.classList.toggle("inside", Boolean(state.folder) || address.isList(state));
   showView();
-  const filtered = view === answers || view === folders;
+  const filtered = [answers, folders, atlas].includes(view);
   byId("refine").hidden = !filtered;
   if (filtered) filters.begin(state);
   else byId("chips").hidden = true;
@@ -91,6 +93,7 @@ async function arrive(back, first = false) {
 function viewOf(state) {
   if (state.view === address.CLASSIFY || standing.current?.search === false) return classified;
   if (state.view === address.COPIES) return copies;
+  if (state.view === address.MAP) return atlas;
   return address.asks(state) ? answers : folders;
 }
 
@@ -99,6 +102,7 @@ function showView() {
   const classifies = view === classified;
   document.body.classList.toggle("classifying", classifies);
   document.body.classList.toggle("copies", view === copies);
+  document.body.classList.toggle("mapping", view === atlas);
   byId("hero-title").textContent = classifies ? "See what a picture shows" : "Find similar pictures";
   byId("hero-more").hidden = classifies;
   byId("drop-words").textContent = classifies ? "Classify this" : "Search with this";
@@ -106,8 +110,9 @@ function showView() {
     ? "Another model has been promoted since."
     : "The library has changed since these pictures were found.";
   for (const [id, on, href] of [
-    ["view-search", !classifies && view !== copies, moves.viewOf("")],
+    ["view-search", [answers, folders].includes(view), moves.viewOf("")],
     ["view-classify", classifies, moves.viewOf(address.CLASSIFY)],
+    ["view-map", view === atlas, moves.viewOf(address.MAP)],
     ["view-copies", view === copies, address.copies({})],
   ]) {
     const link = byId(id);
@@ -215,7 +220,8 @@ function showStanding() {
   byId("view-classify").hidden = !current.classify;
   byId("view-copies").hidden = !current.copies;
   byId("address").placeholder = current.text ? "Describe a picture, or type a name" : "Type a name or value, or paste a picture";
-  byId("views").hidden = current.search === false || !(current.classify || current.copies);
+  byId("view-map").hidden = !current.map;
+  byId("views").hidden = current.search === false || !(current.classify || current.copies || current.map);
   const { model } = current.classify ?? {};
   const parts = [
     current.search !== false && words.count(current.pictures, "picture"),
@@ -228,7 +234,7 @@ function showStanding() {
 
 function renew() {
   byId("newer").hidden = true;
-  for (const each of [answers, folders, classified, copies]) each.forget();
+  for (const each of [answers, folders, classified, copies, atlas]) each.forget();
   shown = null;
   arrive(false);
 }

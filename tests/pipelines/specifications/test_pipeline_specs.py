@@ -118,6 +118,7 @@ def test_every_stage_has_a_spec() -> None:
     assert runnable == {stage_of(SPECS[stem]) for stem in BATCHED} | {
         "compare",
         "label_vectors",
+        "layout",
         "promotion",
     }
 

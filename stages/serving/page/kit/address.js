@@ -1,5 +1,5 @@
 /* The page's state, as the address of the page has it: ?upload=3f…&box=0.1,0.2,0.6,0.9&id=9c…&combine=all&k=24, or
- * ?text=red%20bicycle&without=snow, or ?view=classify&upload=3f…&top=10, or ?view=copies&kind=near&after=50
+ * ?text=red%20bicycle&without=snow, or ?view=classify&upload=3f…&top=10, ?view=copies&kind=near&after=50, or ?view=map
  *
  * Pictures keep their order; a box belongs to the picture before it. Knows neither the service nor the page.
  */
@@ -9,6 +9,7 @@ export const KINDS = ["id", "url", "upload"];
 
 export const CLASSIFY = "classify";
 export const COPIES = "copies";
+export const MAP = "map";
 
 const text = (value) => value || null;
 
@@ -32,7 +33,7 @@ export const options = (state) =>
   Object.fromEntries(Object.keys(UNSET).map((name) => [name, state[name]]).filter(([, value]) => value !== null));
 
 export const NOTHING = Object.freeze({
-  view: "", // CLASSIFY for labels in place of neighbours, COPIES for groups of copies
+  view: "", // CLASSIFY for labels in place of neighbours, COPIES for groups of copies, MAP for the map
   pictures: [], // {kind, value, box: [left, top, right, bottom] as shares of the picture, or null}
   combine: "any",
   text: "", // what the pictures show, in words
@@ -53,7 +54,7 @@ export function read(search) {
     if (KINDS.includes(name) && value) found.pictures.push({ kind: name, value, box: null });
     else if (name === "box" && found.pictures.length) found.pictures.at(-1).box = boxOf(value);
     else if (name === "combine" && value === "all") found.combine = value;
-    else if (name === "view" && [CLASSIFY, COPIES].includes(value)) found.view = value;
+    else if (name === "view" && [CLASSIFY, COPIES, MAP].includes(value)) found.view = value;
     else if (name === "kind" && value === "near") found.kind = value;
     else if (name === "after") found.after = positive(value, Number.isSafeInteger) ?? 0;
     else if (name === "top") found.top = positive(value, Number.isSafeInteger);
@@ -98,7 +99,7 @@ export const points = ({ pictures, text }) => pictures.length + (text ? 1 : 0);
 
 /** The state that asks with these pictures and words, with the options of another one. */
 export const asking = (state, pictures, { text = "", without = "" } = {}) => ({
-  ...state, view: state.view === COPIES ? "" : state.view, pictures, text, without, show: null, folder: "",
+  ...state, view: [COPIES, MAP].includes(state.view) ? "" : state.view, pictures, text, without, show: null, folder: "",
 });
 
 /** Whether a state without pictures lists pictures of all folders, by what is known of them. */

@@ -37,6 +37,15 @@ export const places = asked("/places");
 /** A page of the groups of copies: {groups, after, totals, commits, …}. query: {kind, after, limit}. */
 export const copies = asked("/copies");
 
+/** The map as a whole: {pictures, clusters, layout, stale, commits}. */
+export const map = (signal) => call("/map", { signal });
+
+/** A tile of the map, with points or counts. query: {commit, where, filter}. */
+export const mapTile = (z, x, y, query) => call(`/map/tiles/${z}/${x}/${y}?${new URLSearchParams(query)}`, {});
+
+/** The pictures in a part of the map: {total, ids, pictures}. query: {outline, cluster, where, filter}. */
+export const mapPictures = asked("/map/pictures");
+
 /** The answer to a search as a table of a media type, as a Blob. */
 export const table = (request, files, type) =>
   call("/search", { method: "POST", headers: { Accept: type }, body: formOf(request, files) }, "blob");

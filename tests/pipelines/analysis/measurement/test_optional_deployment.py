@@ -254,6 +254,7 @@ def test_a_directory_without_the_groups_has_the_shipped_ones(tmp_path: Path) -> 
     further = [
         *sorted((pipeline_specs.SHIPPED_SPECS / "listing").glob("*.json")),
         *sorted((pipeline_specs.SHIPPED_SPECS / "annotations").glob("*.json")),
+        pipeline_specs.SHIPPED_SPECS / "map" / "map.json",
         pipeline_specs.SHIPPED_SPECS / "serve" / "serve.json",
         *sorted((pipeline_specs.SHIPPED_SPECS / "classify").glob("*.json")),
     ]
