@@ -145,10 +145,10 @@ def test_the_larger_view_zooms_with_keys_wheel_buttons_and_double_click_and_fill
     tab.page.mouse.wheel(0, 4000)
     expect(frame).not_to_have_class("zoomed")
     tab.button("Full screen").click()
-    tab.page.wait_for_function("document.fullscreenElement?.matches('#viewer .window')")
+    expect(tab.find("#viewer .window:fullscreen")).to_be_visible()
     tab.button("Close").click()
     expect(tab.find("#viewer")).to_be_hidden()
-    tab.page.wait_for_function("!document.fullscreenElement")
+    expect(tab.find(":fullscreen")).to_have_count(0)
 
 
 def test_two_fingers_zoom_the_larger_view(service: Service, opened: Open) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, expect
 
 from stages.serving.follow.map_listings import REPO
 from stages.serving.follow.snapshots import SnapshotState
+from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
 from tests.stages.serving import maps, services
 from tests.stages.serving.http.test_map_routes import place
@@ -51,7 +52,7 @@ def test_a_lasso_selects_and_lists_what_it_holds(mapped: Service, opened: Open) 
     tab = opened(mapped, **LAPTOP).open()
     tab.page.get_by_role("link", name="Map", exact=True).click()
     expect(tab.find("#atlas-summary")).to_contain_text("41 pictures in 2 clusters", timeout=WAIT)
-    tab.page.wait_for_function(COLOURED)
+    until(lambda: tab.page.evaluate(COLOURED))
     box = tab.find("#atlas-canvas").bounding_box()
     assert box is not None
     tab.button("Lasso").click()
@@ -88,7 +89,7 @@ def test_clusters_are_a_list_for_the_keyboard(mapped: Service, opened: Open) -> 
 
 def test_a_click_on_a_picture_finds_similar_ones_and_filters_hold(mapped: Service, opened: Open) -> None:
     tab = opened(mapped, **LAPTOP).open("/?view=map&filter=copies/00 again.png")
-    tab.page.wait_for_function(COLOURED)
+    until(lambda: tab.page.evaluate(COLOURED))
     box = tab.find("#atlas-canvas").bounding_box()
     assert box is not None
     for _ in range(2):  # the first shows what is there, and the cursor says so
