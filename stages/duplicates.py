@@ -1,7 +1,8 @@
 """The duplicates stage: groups of exact copies, the list of those to remove, groups of near ones, and pages of both.
 
 Input `pairs`: the directory /pairs of neighbours. For runs on plain directories there are the input `pictures`, tables
-of the index, and the parameter ACROSS, two folders as a JSON array. Owns the paths; other modules own the content.
+of the index, `references`, the names of pictures that stay at their URLs (stages.record.name_lists), and the parameter
+ACROSS, two folders as a JSON array. Owns the paths; other modules own the content.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.datum.contract
@@ -45,6 +46,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
             _check_folders(across, datum.inputs["pictures"].path)
         found, facts = _read(tables, across)
         exact, near = copy_groups.exact_groups(found, across), copy_groups.near_groups(found, across)
+        if "references" in datum.inputs:
+            names = name_lists.parse(datum.inputs["references"].path.read_text(encoding="utf-8"))
+            exact = copy_groups.without_last_stored(exact, set(names))
         thumbnails = _thumbnails(tables, draw_pages(exact) | draw_pages(near))
         datum.out.mkdir(parents=True, exist_ok=True)
         for kind, groups in ((EXACT, exact), (NEAR, near)):

@@ -6,6 +6,7 @@ A picture is a top-level file of its own or is in a block; never both, whoever w
 
 import contextlib
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,10 @@ from pipelines.library.snapshots import REPO, LibrarySnapshot
 from stages.files import blocks
 from stages.record import url_records
 from stages.record.pfs_names import unescape
+
+ContentReader = Callable[[], Mapping[str, str]]
+"""Gives what is equal for exact copies by the SHA-256 of their files, where their bytes can differ. It reads the whole
+index, so it is asked only in a library of which pictures stay at URLs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +141,17 @@ def remove(connection: Connection, words: Sequence[str]) -> IngestResult:
     return _remove(connection, lambda library: select(words, library.holds, library.names, "the library"))
 
 
-def present(connection: Connection, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
+def present(
+    connection: Connection, names: Collection[str], contents: ContentReader
+) -> tuple[list[str], dict[str, str]]:
     """Of these true names those that can be removed, and for the others the reasons: they are not in the library,
-    inside of a file of many, or the last of equal files whose bytes the library holds."""
+    inside of a file of many, or the last of exact copies whose bytes the library holds."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         newest = CommitWriter(connection, REPO).newest()
         library = LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch)))
         held = {name: library.holds(name) for name in names}
         absent = {name: _absence(library, name) for name, there in held.items() if not there}
-        absent |= dict.fromkeys(_last_stored(library, names), _LAST_STORED)
+        absent |= dict.fromkeys(_last_stored(library, names, contents), _LAST_STORED)
         return [name for name in held if name not in absent], absent
 
 
@@ -166,15 +173,17 @@ def forget(
         return None
 
 
-def remove_on(connection: Connection, names: Collection[str], head: str, description: str) -> IngestResult:
+def remove_on(
+    connection: Connection, names: Collection[str], head: str, description: str, contents: ContentReader
+) -> IngestResult:
     """Removes the pictures with these true names, all of them or none, by one commit on top of `head`. Raises
-    MovedHeadError if another commit is the newest, LookalikeError if a name cannot be removed."""
+    MovedHeadError if another commit is the newest, LookalikeError if a name cannot be removed, see `present`."""
 
     def held(library: LibrarySnapshot) -> Collection[str]:
         for name in names:
             if not library.holds(name):
                 raise LookalikeError(f"{name} is {_absence(library, name)}")
-        for name in _last_stored(library, names):
+        for name in _last_stored(library, names, contents):
             raise LookalikeError(f"{name} is {_LAST_STORED}")
         return names
 
@@ -196,29 +205,32 @@ def remove_all(connection: Connection) -> str:
 
 
 _LAST_STORED = (
-    "the last of equal files whose bytes the library holds: the others stay at their URLs and can vanish "
+    "the last of exact copies whose bytes the library holds: the others stay at their URLs and can vanish "
     "(`lookalike remove NAME` removes it all the same)"
 )
 
 
-def _last_stored(library: LibrarySnapshot, names: Collection[str]) -> list[str]:
-    """Those of the pictures to remove whose equals that stay are all at URLs."""
-    records = [block for block in library.blocks if url_records.is_file(block)]
-    if not records:
-        return []
+def _last_stored(library: LibrarySnapshot, names: Collection[str], contents: ContentReader) -> list[str]:
+    """Those of the pictures to remove that are the last stored ones of exact copies, of which others stay at URLs."""
+    at_urls = library.at_urls()
     gone = set(names)
-    elsewhere = {sha256 for block in records for name, sha256 in library.names_in(block).items() if name not in gone}
-    stored = {
-        name: sha256 for block in library.blocks.keys() - {*records} for name, sha256 in library.names_in(block).items()
-    }
-    for name in gone - stored.keys():
-        if library.home(name) is None and (files := library.files(name)):
-            stored[name] = digest(library.content(files[0]))
-    held = {sha256 for name, sha256 in stored.items() if name not in gone}
-    last = sorted(name for name in gone & stored.keys() if stored[name] in elsewhere - held)
-    alone = [each for each in library.entries if last and each not in library.blocks and not each.endswith("/")]
-    held.update(digest(library.content(f"/{each}")) for each in alone if unescape(each) not in gone)
-    return [name for name in last if stored[name] not in held]
+    if not at_urls or gone <= at_urls:
+        return []
+    known = contents()
+    hashes = {name: sha256 for block in library.blocks for name, sha256 in library.names_in(block).items()}
+    own = {name: files[0] for name in gone - hashes.keys() if (files := library.files(name))}
+    hashes |= {name: digest(library.content(path)) for name, path in own.items()}
+
+    def last() -> set[str]:
+        copies = defaultdict[str, set[str]](set)
+        for name, sha256 in hashes.items():
+            copies[known.get(sha256, sha256)].add(name)
+        return set().union(*(url_records.last_stored(each, gone, at_urls) for each in copies.values()))
+
+    if last():  # only then it matters what the others hold
+        alone = {unescape(each): each for each in library.entries if each not in library.blocks and each[-1] != "/"}
+        hashes |= {name: digest(library.content(f"/{alone[name]}")) for name in alone.keys() - hashes.keys()}
+    return sorted(last())
 
 
 def _absence(library: LibrarySnapshot, name: str) -> str:

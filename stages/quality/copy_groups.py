@@ -7,12 +7,13 @@ Knows no files, no drawing and no Pachyderm."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.record import url_records
 from stages.record.sources import LOSSLESS, LOSSY, PALETTE, RAW, Source, may_be_copies
 
 _Rows = NDArray[np.int32]
@@ -124,6 +125,23 @@ def near_groups(found: CopyCandidates, across: FolderPair = None) -> list[CopyGr
     return _ordered(groups)
 
 
+def without_last_stored(groups: Sequence[CopyGroup], at_urls: AbstractSet[str]) -> list[CopyGroup]:
+    """Exact groups, of which a stored file stays if one is stored; those of which then nothing can go are left out.
+    at_urls: the paths of files that are not stored."""
+    spared = [(group, spared_source(group.others, _every(group), at_urls)) for group in groups]
+    left = [
+        group if source is None else replace(group, others=tuple(each for each in group.others if each != source))
+        for group, source in spared
+    ]
+    return _ordered([group for group in left if group.others])
+
+
+def spared_source(others: Collection[Source], every: Collection[Source], at_urls: AbstractSet[str]) -> Source | None:
+    """The best of the other sources of an exact group if one of them has to stay, as the last that is stored."""
+    last = url_records.last_stored({each.path for each in every}, {each.path for each in others}, at_urls)
+    return min((each for each in others if each.path in last), key=_rank, default=None)
+
+
 def is_in(path: str, folder: str) -> bool:
     """Whether a path is in a folder, or is the entry of that name itself."""
     return path == folder or path.startswith(f"{folder}/")
@@ -135,7 +153,7 @@ def removable(groups: Sequence[CopyGroup]) -> list[str]:
     if not all(group.is_exact for group in groups):
         raise ValueError("near copies are not to be removed unseen")
     unneeded = {source.path for group in groups for source in group.others}
-    stay = {source.path for group in groups for copy in group.copies for source in copy.sources} - unneeded
+    stay = {source.path for group in groups for source in _every(group)} - unneeded
     stay |= {group.kept.path for group in groups}
     return sorted(unneeded - stay)
 
@@ -162,6 +180,10 @@ def json_lines(groups: Sequence[CopyGroup], facts: Mapping[str, object]) -> Iter
             ],
         }
         yield json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+
+
+def _every(group: CopyGroup) -> list[Source]:
+    return [source for copy in group.copies for source in copy.sources]
 
 
 def _within(sources: Sequence[Source], across: FolderPair) -> tuple[Source, ...]:

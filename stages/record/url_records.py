@@ -8,7 +8,7 @@ digits, "size": bytes}. The lines are sorted by path.
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Set as AbstractSet
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -54,6 +54,13 @@ def verify(record: UrlRecord, content: bytes) -> None:
 def is_file(path: str) -> bool:
     """Whether a file of the library holds records, by its path."""
     return path.endswith(SUFFIX)
+
+
+def last_stored(copies: Collection[str], gone: AbstractSet[str], at_urls: AbstractSet[str]) -> set[str]:
+    """Of files with the same picture, by their names, the stored ones that must not all go: those of `gone` if some of
+    the others stay, and these only at URLs, where they can vanish. Else none."""
+    staying = set(copies) - gone
+    return (gone & set(copies)) - at_urls if staying and staying <= at_urls else set()
 
 
 def format_records(records: Iterable[UrlRecord]) -> bytes:

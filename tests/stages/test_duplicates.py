@@ -31,8 +31,14 @@ def pairs(tmp_path: Path) -> Path:
     return tmp_path / "pairs"
 
 
-def run(pairs: Path, out: Path, **environment: str) -> None:
-    duplicates.start(environment)(Datum({"pairs": DatumInput("pairs", pairs, "pairs", "c")}, out))
+def run(pairs: Path, out: Path, *references: str, **environment: str) -> None:
+    """references: the names of pictures that stay at their URLs."""
+    inputs = {"pairs": DatumInput("pairs", pairs, "pairs", "c")}
+    if references:
+        names = pairs.parent / f"references of {out.name}"
+        names.write_text("".join(f"{each}\n" for each in name_lists.lines(references)))
+        inputs["references"] = DatumInput("references", names, "", "")
+    duplicates.start(environment)(Datum(inputs, out))
 
 
 def groups(out: Path, file: str) -> list[dict[str, Any]]:
@@ -101,6 +107,26 @@ def test_two_folders_are_compared(pairs: Path, tmp_path: Path) -> None:
     assert kept(tmp_path / "b", "near.jsonl") == {"dark.jpg": {"dark.jpg", "small\ncat.jpg"}}
     assert listed(tmp_path / "b") == []
     assert "in both dark.jpg and small␊cat.jpg" in (tmp_path / "b" / "index.html").read_text()
+
+
+def test_the_last_stored_copy_is_neither_listed_nor_shown_as_one_that_can_go(tmp_path: Path) -> None:
+    """cat: pixel-equal to one at a URL. dog: two stored beside it. fox: both stored. owl: both at URLs."""
+    owl = [source("url/owl.jpg", 50, pixels="owl"), source("url/owl 2.jpg", pixels="owl")]
+    dogs = [source("url/dog.jpg", 50, pixels="dog"), source("dog.jpg", 41, pixels="dog"), source("b.jpg", pixels="dog")]
+    fox = [source("fox.jpg", 50, pixels="fox"), source("fox 2.jpg", pixels="fox")]
+    cat = [source("url/cat.jpg", 50, pixels="cat"), source("cat.jpg", pixels="cat")]
+    pictures = {"cat": cat, "dog": dogs, "fox": fox, "owl": owl}
+    write(tmp_path / "pairs" / "0.parquet", pictures, [(each, each, 0) for each in pictures])
+    run(tmp_path / "pairs", tmp_path / "out", "url/cat.jpg", "url/dog.jpg", "url/owl.jpg", "url/owl 2.jpg")
+    assert listed(tmp_path / "out") == ["b.jpg", "fox 2.jpg", "url/owl 2.jpg"]
+    assert {"url/dog.jpg", "fox.jpg", "url/owl.jpg"} == kept(tmp_path / "out", "groups.jsonl").keys()
+    dog = next(each for each in groups(tmp_path / "out", "groups.jsonl") if each["keep"] == "url/dog.jpg")
+    assert [each["keep"] for each in dog["pictures"][0]["sources"]] == [False, True, True] and dog["frees"] == 1000
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "3 groups of exact copies; 3 files can go, which frees 3.0 kB" in page and "cat.jpg" not in page
+    assert "1 can go, which frees 1.0 kB" in page
+    run(tmp_path / "pairs", tmp_path / "across", "url/cat.jpg", ACROSS='["url", "cat.jpg"]')
+    assert listed(tmp_path / "across") == []
 
 
 def test_equal_pairs_give_equal_bytes(pairs: Path, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ with the list of the files that can go, and pages. Knows no terminal."""
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,28 +103,15 @@ def export(connection: Connection, to: Path, near: bool = False, across: tuple[s
     with tempfile.TemporaryDirectory(prefix=".new-", dir=to) as scratch:
         made = Path(scratch, "made")
         made.mkdir()
-        if across is not None or not _fetch(connection, GROUP, f"/{EXACT.lines}", "/", made):
-            _make(connection, Path(scratch), made, across)
+        at_urls = connection.retry(snapshots.at_urls, connection)  # which the pipeline does not know
+        if at_urls or across is not None or not _fetch(connection, GROUP, f"/{EXACT.lines}", "/", made):
+            _make(connection, Path(scratch), made, across, at_urls)
         for old in (path for kind in (EXACT, NEAR) for path in _files(to, kind)):
             old.unlink()
         for path in (path for kind in kinds for path in _files(made, kind)):
             path.replace(to / path.name)
-    _keep_stored(to / LIST, to / EXACT.lines, connection.retry(snapshots.at_urls, connection))
     groups, *others = ([json.loads(line) for line in (to / kind.lines).read_text().splitlines()] for kind in kinds)
     return CopyGroups(to, groups, *others)
-
-
-def _keep_stored(listed: Path, lines: Path, elsewhere: set[str]) -> None:
-    """Takes those off the list of files to remove of which only copies at URLs would stay: these can vanish."""
-    if not elsewhere or not listed.exists():
-        return
-    spared: set[str] = set()
-    for group in map(json.loads, lines.read_text().splitlines()):
-        kept = [each["path"] for picture in group["pictures"] for each in picture["sources"] if each["keep"]]
-        if elsewhere.issuperset(kept):
-            spared.update(each["path"] for each in removed(group) if each["path"] not in elsewhere)
-    names = [each for each in name_lists.parse(listed.read_text(encoding="utf-8")) if each not in spared]
-    listed.write_text("".join(f"{each}\n" for each in name_lists.lines(names)), encoding="utf-8")
 
 
 def _files(directory: Path, kind: CopyKind) -> list[Path]:
@@ -133,7 +120,9 @@ def _files(directory: Path, kind: CopyKind) -> list[Path]:
     return [path for pattern in mine for path in sorted(directory.glob(pattern))]
 
 
-def _make(connection: Connection, scratch: Path, out: Path, across: tuple[str, str] | None) -> None:
+def _make(
+    connection: Connection, scratch: Path, out: Path, across: tuple[str, str] | None, at_urls: Collection[str]
+) -> None:
     """Runs the stage here. Without pairs it says that there are no copies."""
     inputs = {name: StageInput(scratch / name, name) for name in ("pairs", "pictures")}
     for given in inputs.values():
@@ -142,6 +131,10 @@ def _make(connection: Connection, scratch: Path, out: Path, across: tuple[str, s
     index = connection.retry(lambda: Repository(connection, "index").good())
     for path, content in () if index is None else connection.retry(lambda: list(index.read_all(f"/*/{TABLE}"))):
         (inputs["pictures"].path / f"{path.split('/')[1]}.parquet").write_bytes(content)
+    if at_urls:
+        inputs["references"] = StageInput(scratch / "references", "")
+        names = "".join(f"{each}\n" for each in name_lists.lines(sorted(at_urls)))
+        inputs["references"].path.write_text(names, encoding="utf-8", newline="\n")
     try:
         run(GROUP, [StageDatum(inputs, out)], {"ACROSS": json.dumps(across)} if across else {})
     except LookalikeError as error:

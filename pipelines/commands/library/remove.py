@@ -1,10 +1,12 @@
 """The command that removes pictures and query entries."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
 
+from pipelines.analysis.measurement.exact_contents import read_contents
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
@@ -110,7 +112,7 @@ def remove(
 def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool) -> None:
     names = list(dict.fromkeys(listed(file)))
     connection = open_write_connection(address)
-    found, missing = ingest.present(connection, names)
+    found, missing = ingest.present(connection, names, partial(read_contents, connection))
     if not names:
         say("the list is empty: nothing to remove")
     say_unreadable(missing)

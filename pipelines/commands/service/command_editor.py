@@ -3,8 +3,10 @@ the name of the person who started it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from pipelines.analysis.measurement import evaluation
+from pipelines.analysis.measurement.exact_contents import read_contents
 from pipelines.client import commit_owner
 from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.deployment.deployment import has_repo, make_repo
@@ -29,7 +31,8 @@ class CommandEditor:
     def remove(self, names: Sequence[str], head: str, description: str) -> str:
         """Removes all of them by one commit. Raises Refusal."""
         with _refused("not-removable", "these files cannot be removed"):
-            return ingest.remove_on(self._connection, names, head, _signed(description)).commit
+            contents = partial(read_contents, self._connection)
+            return ingest.remove_on(self._connection, names, head, _signed(description), contents).commit
 
     def labels(self) -> LabelState:
         """The labels at their newest commit. Raises Refusal."""

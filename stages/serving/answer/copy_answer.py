@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from stages.record import url_records
 from stages.record.sources import LOSSLESS, LOSSY, Source
 from stages.serving.answer import search_answer
-from stages.serving.follow.copy_listings import CopyListing, sources
+from stages.serving.follow.copy_listings import CopyListing, source_of, sources
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.follow.snapshots import Snapshot
 
@@ -40,7 +41,7 @@ def page(listing: CopyListing, library: Snapshot, kind: str, after: int, limit: 
 
 def removal(listing: CopyListing, names: Collection[str]) -> dict[str, Any]:
     """What the removal of files with these true names takes, and what it leaves of each group. Raises Refusal if a name
-    is in no group, or if a group of any kind would have no file left."""
+    is in no group, or if a group of any kind would have no file left, or none that is stored where one is."""
     wanted, sizes, groups = set(names), dict[str, int](), list[dict[str, Any]]()
     for group in (group for kind in listing.lines for group in listing.read(kind)):
         gone = {source["path"] for source in sources(group)} & wanted  # two files can have one name, and go together
@@ -51,6 +52,12 @@ def removal(listing: CopyListing, names: Collection[str]) -> dict[str, Any]:
         if not stay:
             raise Refusal(
                 409, "nothing-left", f"all files of the group of {group['keep']} would go: keep at least one of them"
+            )
+        if last := url_records.last_stored([each["path"] for each in files], gone, listing.at_urls):
+            raise Refusal(
+                409,
+                "nothing-stored",
+                f"{min(last)} cannot go: what stays of its group is not stored here, but at URLs, and can vanish",
             )
         going = [each for each in files if each["path"] in gone]
         if not gone <= sizes.keys():
@@ -68,18 +75,17 @@ def _files(group: Mapping[str, Any]) -> list[dict[str, Any]]:
         {
             "path": source["path"],
             "id": picture["id"],
-            "copy": "" if source is kept else _likeness(Source(**_facts(kept)), Source(**_facts(source)), picture),
+            "copy": "" if source is kept else _likeness(source_of(kept), source_of(source), picture),
             **{name: source[name] for name in ("keep", "width", "height", "bytes", "taken")},
             "thumbnail": search_answer.addresses(picture["id"], 0)["thumbnail"],
         }
         for picture in group["pictures"]
         for source in picture["sources"]
     ]
+    for each in files:
+        if each["keep"] and each["copy"] and group["kind"] == "exact":
+            each["copy"] += ", the last one stored"  # the others are at URLs
     return sorted(files, key=lambda each: each["copy"] != "")
-
-
-def _facts(source: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: source[name] for name in Source._fields if name in source}
 
 
 def _likeness(kept: Source, copy: Source, picture: Mapping[str, Any]) -> str:

@@ -5,13 +5,17 @@ Knows their commit; what is in a group is described in docs/formats.md.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from stages.quality import copy_groups
+from stages.record import masks, url_records
+from stages.record.sources import Source
 from stages.serving.follow.original_files import REPO as PICTURES
 from stages.serving.follow.pachyderm_client import Absent, PachydermClient
 
@@ -24,11 +28,13 @@ KINDS = {"exact": "groups.jsonl", "near": "near.jsonl"}
 @dataclass(frozen=True)
 class CopyListing:
     """The groups of one commit. commit: of `duplicates`. images: the commit of `images` that they were found in, "" if
-    the provenance does not tell. lines: the groups of each kind as JSON, as they stand in its file."""
+    the provenance does not tell. lines: the groups of each kind as JSON, as they stand in its file, but for the files
+    of exact ones that have to stay. at_urls: the names of pictures that stay at their URLs."""
 
     commit: str
     images: str
     lines: Mapping[str, Sequence[bytes]]
+    at_urls: frozenset[str] = frozenset()
 
     def read(self, kind: str, first: int = 0, most: int | None = None) -> Iterator[Mapping[str, Any]]:
         """At most so many groups of a kind, from one on."""
@@ -61,8 +67,16 @@ class CopyListings:
             if self._held is None or self._held.commit != newest.id:
                 there = {each.path for each in self._server.files(REPO, newest.id, "/*.jsonl")}
                 lines = {name: self._lines(newest.id, file, there) for name, file in KINDS.items()}
-                images = self._server.provenance(newest).get(PICTURES, "")
-                self._held = CopyListing(newest.id, images, lines)
+                made_with = self._server.provenance(newest)
+                images = made_with.get(PICTURES, "")
+                at_urls = (
+                    self._at_urls(images, made_with.get(masks.REPO, ""))
+                    if images and any(lines.values())
+                    else frozenset[str]()
+                )
+                if at_urls:
+                    lines["exact"] = list(_without_last_stored(lines["exact"], at_urls))
+                self._held = CopyListing(newest.id, images, lines, at_urls)
             return self._held
 
     def head(self) -> str:
@@ -76,9 +90,41 @@ class CopyListings:
         newest = next((each.id for each in self._server.commits(PICTURES) if each.id in (images, of.images)), images)
         return "newer" if newest == images else "older"
 
+    def _at_urls(self, images: str, hiding: str) -> frozenset[str]:
+        """The names of the pictures of a commit that stay at their URLs. hiding: of `masks`, "" for the newest."""
+        found: set[str] = set()
+        if not hiding and (newest := self._server.newest(masks.REPO)) is not None:
+            hiding = newest.id
+        for block in self._server.files(PICTURES, images, f"/%block-*{url_records.SUFFIX}"):
+            records = url_records.parse_records(b"".join(self._server.read(PICTURES, images, block.path)))
+            mask = b""
+            with contextlib.suppress(Absent):
+                mask = b"".join(self._server.read(masks.REPO, hiding, masks.path(block.path))) if hiding else b""
+            found |= {each.path for each in records} - masks.parse(mask)
+        return frozenset(found)
+
     def _lines(self, commit: str, file: str, there: set[str]) -> list[bytes]:
         """An empty library has no files."""
         return b"".join(self._server.read(REPO, commit, file)).splitlines() if file in there else []
+
+
+def _without_last_stored(lines: Iterable[bytes], at_urls: AbstractSet[str]) -> Iterator[bytes]:
+    """The exact groups, of which a stored file stays if one is stored, see copy_groups.without_last_stored."""
+    for line in lines:
+        group = json.loads(line)
+        every = {source_of(each): each for each in sources(group)}
+        others = [source for source, each in every.items() if not each["keep"]]
+        if (spared := copy_groups.spared_source(others, every, at_urls)) is not None:
+            every[spared]["keep"] = True
+            group["frees"] -= spared.bytes
+            line = json.dumps(group).encode()
+        if spared is None or len(others) > 1:
+            yield line
+
+
+def source_of(found: Mapping[str, Any]) -> Source:
+    """A file of a group as a source."""
+    return Source(**{name: found[name] for name in Source._fields if name in found})
 
 
 def sources(group: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -115,7 +115,7 @@ def test_blocks_of_an_earlier_version_stay_and_get_masks(place: Place) -> None:
     blocks = earlier_blocks(held, "0", "10", "11")
     place.repo.write([PutFile(f"/{name}", content) for name, content in blocks.items()])
     before = place.repo.entries()
-    assert ingest.present(place.connection, ["photos/0007.jpg", "a.jpg"]) == (
+    assert ingest.present(place.connection, ["photos/0007.jpg", "a.jpg"], dict) == (
         ["photos/0007.jpg"], {"a.jpg": "not in the library"}
     )  # fmt: skip
     place.remove("photos/0007.jpg", "photos/0008.jpg")
@@ -193,7 +193,7 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
     before, library = place.commits(), place.library()
     doomed = ["*.jpg", "two\nlines.jpg", "other/b.jpg", *many(range(0, 1200, 7))]
     others = ["other", "photos/*.jpg", "set/all.tar/inner.jpg", "gone.jpg", "a.jpg/b.jpg"]
-    found, missing = ingest.present(place.connection, [*doomed, *others])
+    found, missing = ingest.present(place.connection, [*doomed, *others], dict)
     assert found == doomed
     assert place.commits() == before
     written = ingest.forget(place.connection, [*found, *others])
@@ -208,7 +208,7 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
         "gone.jpg": "not in the library",
         "a.jpg/b.jpg": "inside a.jpg, which can only be removed as a whole",
     }
-    assert ingest.present(place.connection, doomed) == ([], dict.fromkeys(doomed, "not in the library"))
+    assert ingest.present(place.connection, doomed, dict) == ([], dict.fromkeys(doomed, "not in the library"))
     assert ingest.forget(place.connection, doomed) is None
     assert place.commits() == before + 1
 

@@ -12,6 +12,7 @@ from stages.record.url_records import (
     format_records,
     is_file,
     is_store,
+    last_stored,
     parse_records,
     verify,
 )
@@ -83,3 +84,21 @@ def test_a_block_of_records_is_a_block_that_is_its_own_list() -> None:
 
 def test_buckets_are_told_by_their_scheme() -> None:
     assert [is_store(each) for each in ("S3://b/k", "gs://b/k", "az://b/k", "https://b/k")] == [True] * 3 + [False]
+
+
+@pytest.mark.parametrize(
+    ("stored", "at_urls", "gone", "last"),
+    [
+        ("a", "u", "a", "a"),
+        ("ab", "u", "a", ""),  # both stored: one may go
+        ("ab", "u", "ab", "ab"),  # and not both
+        ("a", "uv", "au", "a"),
+        ("a", "u", "u", ""),
+        ("", "uv", "u", ""),  # none is stored
+        ("a", "u", "au", ""),  # all of them: somebody wants the picture away
+        ("ab", "", "a", ""),
+        ("a", "u", "x", ""),
+    ],
+)
+def test_the_last_stored_of_a_group_is_found(stored: str, at_urls: str, gone: str, last: str) -> None:
+    assert last_stored([*stored, *at_urls], {*gone}, {*at_urls}) == {*last}

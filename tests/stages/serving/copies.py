@@ -25,6 +25,7 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.quality import copy_groups
 from stages.record.sources import Source
+from stages.record.url_records import UrlRecord
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.copy_listings import CopyListings
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
@@ -164,6 +165,11 @@ def sent(
     content = response.read()
     connection.close()
     return Answer(response.status, dict(response.getheaders()), content)
+
+
+def record(name: str) -> UrlRecord:
+    """A picture that stays at its URL."""
+    return UrlRecord(name, f"https://example.org/{name}", "", pairings.id_of(name), 1000)
 
 
 def _lines(groups: Sequence[Sequence[str]], near: bool) -> bytes:

@@ -16,6 +16,8 @@ from pipelines.client.server.connection import Connection
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from stages.backbone.backbone_spec import BackboneSpec, WeightsOrigin, format_spec
+from stages.files.blocks import RecordBlock
+from stages.record.url_records import UrlRecord
 from tests.command import Command
 from tests.pipelines.tcp_proxy import outlasts
 from tests.stages import pairings
@@ -144,6 +146,17 @@ def test_across_two_folders(library: Connection, command: Command) -> None:
         (("", "a"), "empty"),
     ):
         assert reason in command.fails("duplicates", "--across", *wrong)
+
+
+def test_what_only_urls_would_keep_is_neither_listed_nor_shown(library: Connection, command: Command) -> None:
+    block = RecordBlock((UrlRecord("train/cat.jpg", "https://example.org/cat.jpg", "", "f" * 64, 5000),))
+    Repository(library, "images").write([PutFile(f"/{block.name}", block.pieces())])
+    said = command.says("duplicates")
+    assert "2 exact copies in 2 groups in the library: 5.1 kB to free" in said
+    output = command.directory / "results" / "duplicates"
+    assert (output / "remove.txt").read_text() == "dog.jpg\nold/cat [1].jpg\n"
+    assert "2 files can go, which frees 5.1 kB" in (output / "index.html").read_text()
+    assert [each["frees"] for each in found(command)] == [5000, 70]
 
 
 def test_a_library_without_a_backbone_is_refused(here: Connection, command: Command) -> None:

@@ -5,23 +5,27 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.analysis.measurement import copy_groups
+from pipelines.analysis.measurement.exact_contents import read_contents
 from pipelines.client.commit_history import CommitHistory
-from pipelines.client.repository import Repository
+from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, originals
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.snapshots import LibrarySnapshot
+from stages.record.sources import Source
 from tests import s3_server
 from tests.command import Command
 from tests.s3_server import S3Server
 from tests.small_archives import tarred
+from tests.stages.serving.segments import write_segment
 from tests.stages.serving.web_servers import saying, web
 
 pytestmark = [pytest.mark.usefixtures("own_cache"), pytest.mark.late_alone, pytest.mark.timeout(300)]
@@ -281,18 +285,36 @@ def test_the_last_stored_of_equal_files_is_not_removed_by_a_list(
     assert names(repo, command) == ["a.png", "second.png", "trip/a.png", "trip/b.png"]
     head = CommitHistory(repo).last("images", 1)[0].id
     with pytest.raises(LookalikeError, match="stay at their URLs and can vanish"):
-        ingest.remove_on(repo, ["second.png"], head, "")
+        ingest.remove_on(repo, ["second.png"], head, "", dict)
     command.says("remove", "second.png", "--no-wait")  # as somebody asks for it by name
 
 
-def test_a_list_of_copies_spares_what_only_urls_would_keep(tmp_path: Path) -> None:
-    def group(*paths: str) -> str:
-        return json.dumps(
-            {"pictures": [{"sources": [{"path": each, "keep": not at} for at, each in enumerate(paths)]}]}
-        )
+def test_the_last_stored_of_files_with_equal_pixels_is_not_removed_by_a_list(
+    repo: Connection, command: Command, bucket: str, tmp_path: Path
+) -> None:
+    """a: pixel-equal to one in the bucket. b: byte-equal. one, two: pixel-equal, both stored. trip/c: at its URL."""
+    files = {"a": b"a as TIFF", "b": picture("b"), "one": b"one", "two": b"two"}
+    for name, content in files.items():
+        (command.directory / f"{name}.png").write_bytes(content)
+    command.says("add", *(f"{name}.png" for name in files), "--no-wait")
+    command.says("add", f"s3://{bucket}/trip/", "--by-reference", "--no-wait")
+    digest = lambda content: hashlib.sha256(content).hexdigest()  # noqa: E731
+    pixels = {"a.png": files["a"], "trip/a.png": picture("a")}, {"one.png": files["one"], "two.png": files["two"]}
+    sources = {
+        f"{number:064x}": [Source(path, digest(content), pixels=f"{number:064x}") for path, content in each.items()]
+        for number, each in enumerate(pixels)
+    }
+    write_segment(tmp_path / "0", [*sources], np.zeros((len(sources), 4)), sources)
+    repo.client.create_repo("index", project_name=repo.project)
+    Repository(repo, "index").write([PutFile("/0/images.parquet", tmp_path / "0" / "images.parquet")])
 
-    lines, listed = tmp_path / "groups.jsonl", tmp_path / "remove.txt"
-    lines.write_text("\n".join([group("url/a", "a", "url/b"), group("c", "url/c", "d")]))
-    listed.write_text("a\nd\nurl/b\nurl/c\n")
-    copy_groups._keep_stored(listed, lines, {"url/a", "url/b", "url/c"})
-    assert listed.read_text() == "d\nurl/b\nurl/c\n"
+    head = CommitHistory(repo).last("images", 1)[0].id
+    for name in ("a.png", "b.png"):
+        with pytest.raises(LookalikeError, match=rf"{name} is the last of exact copies .* can vanish"):
+            ingest.remove_on(repo, [name], head, "", partial(read_contents, repo))
+    (command.directory / "list.txt").write_text("a.png\nb.png\none.png\ntrip/c.png\n")
+    told = json.loads(command.run("remove", "--from", "list.txt", "--yes", "--no-wait", "--json").stdout)
+    assert (told["removed"], [*told["missing"]]) == (["one.png", "trip/c.png"], ["a.png", "b.png"])
+    (command.directory / "list.txt").write_text("a.png\ntrip/a.png\n")  # all of them
+    command.says("remove", "--from", "list.txt", "--yes", "--no-wait")
+    assert names(repo, command) == ["b.png", "trip/b.png", "two.png"]

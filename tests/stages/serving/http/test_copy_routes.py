@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pipelines.client import commit_owner
+from pipelines.client.repository import PutFile, Repository
+from pipelines.library import ingest
+from stages.files.blocks import RecordBlock
 from stages.serving.follow.snapshots import SnapshotState
 from tests.servers import StartPachd
 from tests.stages.serving import copies, services
@@ -173,6 +176,35 @@ def test_groups_of_an_older_library_are_told_and_cannot_be_ticked(full: CopyWorl
         assert (refused.status, refused.code) == (409, "moved")
     full.settle()
     assert listed(editing)["index"] == "older"
+
+
+def test_the_last_stored_copy_is_not_offered_and_does_not_go(full: CopyWorld, editing: Service) -> None:
+    """Of pixel-equal files, of byte-equal ones, of two stored ones, and of two at URLs."""
+    block = RecordBlock(tuple(copies.record(each) for each in ("url/1.png", "url/2.png", "url/3.png", "url/gone.png")))
+    repo = Repository(full.connection, "images")
+    repo.write([PutFile(f"/{block.name}", block.pieces())])
+    ingest.remove(full.connection, ["url/gone.png"])  # the mask hides it
+    alone = PACKED[2]
+    pixel_equal = ["url/1.png", "trip/one.png", "backup/one copy.png"]
+    try:
+        full.write_groups([pixel_equal, ["url/2.png", alone], GROUPS[1], ["url/2.png", "url/3.png"]])
+        found = listed(editing)
+        kept = [[each["path"] for each in group["files"] if each["keep"]] for group in found["groups"]]
+        assert kept == [["url/1.png", "trip/one.png"], ["trip/two.png"], ["url/2.png"]]
+        assert found["groups"][0]["files"][2]["copy"] == "same pixels, the last one stored"
+        assert (found["copies"], found["frees"]) == (3, 3000)
+        before = full.head
+        refused = sent(editing, "/copies/remove", {"head": before, "remove": pixel_equal[1:]})
+        assert (refused.status, refused.code) == (409, "nothing-stored")
+        assert "backup/one copy.png cannot go" in refused.data["error"]["message"]
+        assert sent(editing, "/copies/review", {"head": before, "remove": pixel_equal}).code == "nothing-left"
+        for names in (["trip/one.png"], ["url/1.png"], ["backup/two copy.png"], ["url/3.png"]):
+            assert sent(editing, "/copies/review", {"head": before, "remove": names}).status == 200
+        full.write_groups([[alone, "url/gone.png"], [alone, "url/2.png"]])  # the name of one that is stored since then
+        assert [group["files"][0]["path"] for group in listed(editing)["groups"]] == ["url/gone.png"]
+    finally:
+        ingest.remove(full.connection, ["url/1.png", "url/2.png", "url/3.png"])
+        full.write_groups(GROUPS, copies.NEAR)
 
 
 def test_of_two_removals_at_once_one_is_made(full: CopyWorld, editing: Service) -> None:
