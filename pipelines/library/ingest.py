@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.file_sets import FileSets
-from pipelines.client.repository import DeleteFile, Repository
+from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import library_commit
@@ -26,7 +26,7 @@ from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from stages.files import blocks
-from stages.record import url_records
+from stages.record import masks, url_records
 from stages.record.pfs_names import unescape
 
 ContentReader = Callable[[], Mapping[str, str]]
@@ -190,18 +190,28 @@ def remove_on(
     return _remove(connection, held, head, description)
 
 
-def remove_all(connection: Connection) -> str:
-    """Removes everything from `images`; returns the commit."""
+def remove_all(connection: Connection) -> IngestResult:
+    """Removes everything from `images`, and hides the pictures that listed buckets have now: the masks of all blocks of
+    `fetch` stay, and name every picture. `names` are not given."""
+    in_bucket = 0
 
     def content(parents: Mapping[str, str]) -> dict[str, str]:
-        edits = {
+        nonlocal in_bucket
+        edits: dict[str, list[FileEdit]] = {
             name: [DeleteFile(each.path) for each in Repository(connection, name, parent).files()] if parent else []
             for name, parent in parents.items()
         }
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+            downloads = BlockDownloads(Path(scratch))
+            library = LibrarySnapshot(connection, parents[REPO], downloads, parents.get(masks.REPO, ""))
+            hidden = {each: library.hidden(each) | library.hashes(each).keys() for each in library.fetched}
+            in_bucket = sum(len(library.names_in(each)) for each in hidden)
+        if hidden:
+            edits[masks.REPO] += [PutFile(masks.path(each), masks.content(names)) for each, names in hidden.items()]
         return {name: filesets.make(Repository(connection, name).requests(each)) for name, each in edits.items()}
 
     with FileSets(connection) as filesets:
-        return library_commit.write(connection, content)
+        return IngestResult([], library_commit.write(connection, content), in_bucket=in_bucket)
 
 
 _LAST_STORED = (

@@ -51,7 +51,9 @@ def remove(
         ),
     ] = None,
     from_: ListOption = "",
-    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Remove all of them, and hide those in listed buckets.")
+    ] = False,
     query: Annotated[
         bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
     ] = False,
@@ -101,7 +103,8 @@ def remove(
         removed, commit = written.names, written.commit
         said = _said(written)
     else:
-        said, commit = "removed everything from images", ingest.remove_all(connection)
+        written = ingest.remove_all(connection)
+        said, commit = f"removed everything from images{_staying(written)}", written.commit
     conclude(connection, said, commit, wait)
     if not query:
         say("to take this back: lookalike undo")
@@ -135,8 +138,13 @@ def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool
 def _said(written: IngestResult) -> str:
     hidden = counted(written.hidden, "is hidden in its block, which keeps", "are hidden in their blocks, which keep")
     more = f": {hidden} the bytes (`remove --purge` deletes them)" if written.hidden else ""
+    return f"removed {files(written.files)} from images{more}{_staying(written)}"
+
+
+def _staying(written: IngestResult) -> str:
+    """What a listed bucket still has of it."""
     stay = f". {counted(written.in_bucket, 'is', 'are')} still in a bucket, and the masks hide what it brings again"
-    return f"removed {files(written.files)} from images{more}{stay if written.in_bucket else ''}"
+    return stay if written.in_bucket else ""
 
 
 def _purge(address: str, words: Sequence[str], squash: bool, yes: bool, wait: bool, as_json: bool) -> None:
