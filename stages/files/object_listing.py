@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 import obstore
+from obstore.exceptions import NotFoundError
 
 from stages.datum.contract import StageError
 from stages.datum.text_format import first_line
@@ -25,6 +27,50 @@ _AT_ONCE = 16
 _AHEAD = 256
 
 
+class ListedObject(NamedTuple):
+    """A picture in a bucket: its name in the library, its URL, in which what is not plain is quoted, and the version
+    that its server states. modified: a date as ISO 8601 has it. size: in bytes."""
+
+    name: str
+    url: str
+    etag: str
+    modified: str
+    size: int
+
+
+def list_objects(files: RemoteFiles, url: str) -> Iterator[ListedObject]:
+    """The pictures of a bucket, or below a directory of it, or the one object of that URL. Their names begin with the
+    last part of the URL, as those of a folder do. Objects with the ending of another kind of file are left out. Raises
+    StageError if it cannot be read."""
+    try:
+        bucket, path = bucket_parts(url)
+        top = path.rstrip("/").rpartition("/")[2] or urlsplit(bucket).netloc
+        store = files.bucket(bucket)
+        if path and not path.endswith("/") and (found := _head(store, path)) is not None:
+            yield _listed(top, bucket, path, found)
+            return
+        prefix = f"{path.rstrip('/')}/" if path else ""
+        for page in obstore.list(store, prefix.rstrip("/") or None):
+            for each in page:
+                key = str(each["path"])
+                if has_picture_extension(key) and key.startswith(prefix):
+                    yield _listed(f"{top}/{key.removeprefix(prefix)}", bucket, key, each)
+    except (*FAILURES, BadUrl, BucketError) as error:
+        raise StageError(f"{url} cannot be listed: {first_line(error)}; {CREDENTIALS}") from error
+
+
+def _head(store: Any, path: str) -> Any:
+    try:
+        return obstore.head(store, path)
+    except (NotFoundError, FileNotFoundError):
+        return None
+
+
+def _listed(name: str, bucket: str, key: str, meta: Any) -> ListedObject:
+    modified = meta["last_modified"].isoformat()
+    return ListedObject(name, f"{bucket}/{quote(key)}", meta["e_tag"] or "", modified, int(meta["size"]))
+
+
 class ObjectListing:
     """Lists pictures."""
 
@@ -32,32 +78,18 @@ class ObjectListing:
         self._files = files
 
     def records(self, url: str) -> Iterator[UrlRecord]:
-        """The pictures below the URL of a bucket or a directory in it, or those on the list at a URL, with the version
-        and the size that their servers state ("" and -1 for none) and without a SHA-256. Those of a bucket are named as
-        `lookalike add` names them, by the last part of the URL and the path below it. Raises StageError."""
+        """The pictures of a bucket, see `list_objects`, or those on the list at a URL, with the version and the size
+        that their servers state ("" and -1 for none) and without a SHA-256. Raises StageError."""
         if urlsplit(url).path.lower().endswith(LIST):
             yield from self._on_list(url)
         elif is_store(url):
-            yield from self._in_bucket(url)
+            for each in list_objects(self._files, url):
+                yield UrlRecord(each.name, each.url, each.etag, "", each.size)
         else:
             raise StageError(
                 f"{url} is neither a bucket nor a list: write s3://bucket/folder, gs:// or az://, or the URL of a "
                 f"file of URLs with the ending {LIST}"
             )
-
-    def _in_bucket(self, url: str) -> Iterator[UrlRecord]:
-        try:
-            bucket, path = bucket_parts(url)
-            top = path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
-            prefix = f"{path.rstrip('/')}/" if path else ""
-            for page in obstore.list(self._files.bucket(bucket), prefix.rstrip("/") or None):
-                for each in page:
-                    key = str(each["path"])
-                    if has_picture_extension(key) and key.startswith(prefix):
-                        name = f"{top}/{key.removeprefix(prefix)}"
-                        yield UrlRecord(name, f"{bucket}/{quote(key)}", each["e_tag"] or "", "", int(each["size"]))
-        except (*FAILURES, BadUrl, BucketError) as error:
-            raise StageError(f"{url} cannot be listed: {first_line(error)}; {CREDENTIALS}") from error
 
     def _on_list(self, url: str) -> Iterator[UrlRecord]:
         try:

@@ -3,20 +3,14 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
-
-import obstore
-from obstore.exceptions import NotFoundError
 
 from pipelines.errors import LookalikeError
 from pipelines.library.remote.host_queue import TRIES, TryAgainError
 from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
-from stages.datum.text_format import first_line
-from stages.files.bucket import FAILURES, BadUrl, BucketError
-from stages.files.remote_files import CREDENTIALS, RemoteFiles, bucket_parts
+from stages.datum.contract import StageError
+from stages.files.object_listing import list_objects
+from stages.files.remote_files import RemoteFiles
 from stages.files.url_fetcher import FetchError, FetchLimits
-from stages.record.file_kinds import has_picture_extension
 
 _LONGEST_WAIT = 60.0
 
@@ -52,34 +46,9 @@ class PictureFetcher:
                 time.sleep(min(_LONGEST_WAIT, error.wait or 2.0 ** (TRIES - 1 - left)))
 
     def listed(self, url: str) -> Iterator[RemotePicture]:
-        """The pictures of a bucket, or below a directory of it, or the one object of that URL. Their names begin with
-        the last part of the URL, as those of a folder do. Objects with the ending of another kind of file are left out.
-        Raises LookalikeError if it cannot be read."""
-        bucket, path = bucket_parts(url)
-        top = path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
+        """The pictures of a bucket, see list_objects. Raises LookalikeError if it cannot be read."""
         try:
-            store = self._files.bucket(bucket)
-            found = None if not path or path.endswith("/") else _head(store, path)
-            if found is not None:
-                yield RemotePicture(PictureUrl(f"{bucket}/{path}", top), _version(found))
-                return
-            prefix = f"{path.rstrip('/')}/" if path else ""
-            for page in obstore.list(store, prefix.rstrip("/") or None):
-                for each in page:
-                    key = str(each["path"])
-                    if has_picture_extension(key) and key.startswith(prefix):
-                        named = PictureUrl(f"{bucket}/{key.replace('%', '%25')}", f"{top}/{key.removeprefix(prefix)}")
-                        yield RemotePicture(named, _version(each))
-        except (*FAILURES, BadUrl, BucketError) as error:
-            raise LookalikeError(f"{url} cannot be listed: {first_line(error)}; {CREDENTIALS}") from error
-
-
-def _head(store: Any, path: str) -> Any:
-    try:
-        return obstore.head(store, path)
-    except (NotFoundError, FileNotFoundError):
-        return None
-
-
-def _version(meta: Any) -> FileVersion:
-    return FileVersion(meta["e_tag"] or "", meta["last_modified"].isoformat(), int(meta["size"]))
+            for each in list_objects(self._files, url):
+                yield RemotePicture(PictureUrl(each.url, each.name), FileVersion(each.etag, each.modified, each.size))
+        except StageError as error:
+            raise LookalikeError(str(error)) from error
