@@ -1,33 +1,45 @@
-"""An S3 server with Amazon's behaviour (moto), in a process of its own."""
+"""An S3 server with Amazon's behaviour (moto), in a process of its own on a free port of this machine."""
 
 import os
+import re
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import boto3
 import pytest
+from obstore.store import S3Store
 
-_PROGRAM = """
-import sys
-from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-server.start()
-print(server.get_host_and_port()[1], flush=True)
-sys.stdin.read()
-"""
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
+
+_REGION = "us-east-1"
+_PLACE = re.compile(r"Running on (http://127\.0\.0\.1:\d+)")
 
 
-@dataclass
+@dataclass(frozen=True)
 class S3Server:
-    """The server. client: with the rights of its owner."""
+    """url: its endpoint."""
 
     url: str
-    client: Any
+
+    @cached_property
+    def client(self) -> Any:
+        """Amazon's own, with the rights of the owner."""
+        keys = {name.lower(): value for name, value in KEYS.items()}
+        return boto3.client("s3", endpoint_url=self.url, region_name=_REGION, **keys)
+
+    def bucket(self, name: str) -> Any:
+        """A new bucket, for obstore."""
+        self.client.create_bucket(Bucket=name)
+        keys = {name.lower().removeprefix("aws_"): value for name, value in KEYS.items()}
+        options = {"allow_http": True}
+        return S3Store(name, config={"endpoint": self.url, "region": _REGION, **keys}, client_options=options)
 
     def put(self, bucket: str, objects: dict[str, bytes]) -> None:
         """Puts objects into a bucket, which is made if it is missing."""
@@ -56,21 +68,27 @@ class S3Server:
 
 
 @contextmanager
-def serving() -> Iterator[S3Server]:
-    """An empty server, which the variables of Amazon's tools name meanwhile."""
-    with subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
-        url = f"http://127.0.0.1:{int(process.stdout.readline())}"
-        variables = {
-            "AWS_ENDPOINT_URL": url,
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }
-        with pytest.MonkeyPatch.context() as patch:
-            for name in [each for each in os.environ if each.startswith("AWS_")]:
-                patch.delenv(name)
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            yield S3Server(url, boto3.client("s3"))
-        process.stdin.close()
+def s3_server(port: int = 0) -> Iterator[S3Server]:
+    """A server without buckets; it ends with the `with` statement."""
+    command = [sys.executable, "-P", "-u", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stderr is not None
+        found = next(found for line in process.stderr if (found := _PLACE.search(line)))
+        log = process.stderr  # which would fill the pipe
+        threading.Thread(target=log.read, daemon=True).start()
+        yield S3Server(found[1])
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def named_s3_server() -> Iterator[S3Server]:
+    """The same, which the variables of Amazon's tools name meanwhile."""
+    with s3_server() as server, pytest.MonkeyPatch.context() as patch:
+        for name in [each for each in os.environ if each.startswith("AWS_")]:
+            patch.delenv(name)
+        for name, value in {**KEYS, "AWS_ENDPOINT_URL": server.url, "AWS_DEFAULT_REGION": _REGION}.items():
+            patch.setenv(name, value)
+        yield server

@@ -19,7 +19,7 @@ from stages.record.sources import Source
 from stages.serving.follow.original_files import FETCHED, OriginalFiles
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
 from tests.e2e.world import Job, MakeWorld, Paint, World
-from tests.moto_server import KEYS, MotoServer, moto_server
+from tests.s3_server import KEYS, S3Server, s3_server
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -32,14 +32,14 @@ class Cloud:
     """An object store that can be down, with one bucket."""
 
     held: ExitStack
-    server: MotoServer
+    server: S3Server
     bucket: Any
     paint: Paint
 
     def begin(self, port: int) -> None:
         """Starts it again, with the bucket as it was first."""
         self.held.close()
-        self.server = self.held.enter_context(moto_server(port))
+        self.server = self.held.enter_context(s3_server(port))
         self.bucket = self.server.bucket("bucket")
         self.fill()
 
@@ -52,7 +52,7 @@ class Cloud:
 @pytest.fixture(scope="module")
 def cloud(paint: Paint) -> Iterator[Cloud]:
     with ExitStack() as held:
-        server = held.enter_context(moto_server())
+        server = held.enter_context(s3_server())
         cloud = Cloud(held, server, server.bucket("bucket"), paint)
         cloud.fill()
         yield cloud
@@ -133,6 +133,20 @@ def test_a_removed_picture_stays_away(world: World) -> None:
     listed(world)
     assert "photos/4.png" not in names(world)
     assert "delete it there" in world.lookalike("remove", "--purge", "photos/5.png", fails=True)
+
+
+def test_all_is_removed_and_what_the_bucket_has_is_hidden(world: World, cloud: Cloud, paint: Paint) -> None:
+    before = names(world)
+    assert before == {"mine.png", *(f"photos/{number}.png" for number in range(NUMBER) if number != 4)}
+    assert f"from images. {NUMBER - 1} are still in a bucket" in world.lookalike("remove", "--all")
+    assert names(world) == set()
+    cloud.bucket.put("photos/new.png", paint(50))
+    listed(world)
+    assert names(world) == {"photos/new.png"}  # and the one that was removed before stays away
+    cloud.bucket.delete("photos/new.png")
+    listed(world)
+    world.lookalike("undo", "--yes")
+    assert names(world) == before
 
 
 def test_an_export_says_what_it_lacks(world: World, tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from stages.record.sources import Source
 from stages.record.url_records import UrlRecord
 from stages.serving.follow.original_files import OriginalFiles, SourceGoneError
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
-from tests import s3_server
 from tests.conditions import until
 from tests.e2e.world import MakeWorld, Paint, World, specs, with_environment
+from tests.s3_server import named_s3_server
 from tests.stages.serving.web_servers import Web, saying, web
 
 pytestmark = pytest.mark.timeout(600)
@@ -134,7 +134,7 @@ def test_a_library_by_reference(
 
 def test_the_key_of_a_bucket_is_a_secret_of_pachyderms(make_world: MakeWorld, paint: Paint) -> None:
     world = make_world("bucket")
-    with s3_server.serving() as s3:
+    with named_s3_server() as s3:
         s3.put("photos", {"a.png": paint(1)})
         world.client.create_secret("lookalike-buckets", {"access-key": "key", "secret-key": "secret"})
         world.lookalike("deploy", "--overlay", "by-reference")

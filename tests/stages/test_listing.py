@@ -8,28 +8,31 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from pipelines.library.remote.picture_fetcher import PictureFetcher
 from stages import fetch, listing
 from stages.datum.contract import Datum, DatumInput, StageError
+from stages.files.url_fetcher import FetchLimits
 from stages.record import block_names
-from stages.record.pfs_names import MEMBERS_FILE, is_block
+from stages.record.pfs_names import MEMBERS_FILE, is_block, unescape
 from tests.http_servers import serving
-from tests.moto_server import KEYS, MotoServer, moto_server
+from tests.s3_server import KEYS, S3Server, s3_server
 
 DATE = "Mon, 01 Jan 2024 00:00:00 GMT"
 PICTURES = {f"photos/{number}.jpg": b"picture %d" % number for number in range(12)}
 
 
 @pytest.fixture(scope="module")
-def moto() -> Iterator[MotoServer]:
-    with moto_server() as server:
+def moto() -> Iterator[S3Server]:
+    with s3_server() as server:
         yield server
 
 
 @pytest.fixture
-def bucket(moto: MotoServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+def bucket(moto: S3Server, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": moto.url}.items():
         monkeypatch.setenv(name, value)
     found = moto.bucket(hashlib.sha256(request.node.name.encode()).hexdigest()[:20])
@@ -100,6 +103,29 @@ def test_a_bucket_becomes_a_block_of_a_name_that_stays(bucket: Any, tmp_path: Pa
     assert json.loads(rejected)["source"] == f"{name_of(bucket)}/photos/5.jpg"
     assert "there is no such object" in json.loads(rejected)["reason"]
     assert [*second] == [name] and len(members(tmp_path / "second" / name)) == 10
+
+
+def test_keys_of_any_characters_are_listed_and_fetched_alike(bucket: Any, tmp_path: Path) -> None:
+    """By the pipelines and by the command, by the directory and by the URL of each."""
+    ends = ("50%", "50%25", "what?", "a#b", "two words", "a+b", "ä", "%3F?#", "a&b=c")
+    content = {f"odd % ?#+ü/{each}.jpg": each.encode() for each in ends}
+    for key, data in content.items():
+        bucket.put(key, data)
+    url = at(bucket, f"/{quote('odd % ?#+ü')}")
+    files = listed(tmp_path / "listing", url, BUCKETS="1")
+    (block,) = fetched(tmp_path / "listing" / "0000.urls.jsonl", tmp_path / "block")
+    assert {unescape(each): data for each, data in members(tmp_path / "block" / block).items()} == content
+
+    fetcher = PictureFetcher(FetchLimits())
+    found = [each.picture for each in fetcher.listed(url)]
+    assert {each.name: fetcher.get(each.url, None)[0] for each in found} == content  # type: ignore[index]
+    urls = {each.url for each in found}
+    assert urls == {json.loads(line)["url"] for line in files["0000.urls.jsonl"].splitlines()}
+    assert all(each.isascii() and not set(each) & set(" ?#") for each in urls)
+    for each in found:
+        ((one, version),) = fetcher.listed(each.url)
+        assert version and (one.url, one.name) == (each.url, each.name.rpartition("/")[2])
+        assert fetcher.get(one.url, version) is None  # it has not changed
 
 
 def test_a_place_without_pictures_empties_no_library(bucket: Any, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from localpachd.errors import PachError, Unimplemented
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import JobState, Pipeline
 from tests.localpachd.pps.engine import Engine
-from tests.moto_server import MotoServer, moto_server
+from tests.s3_server import S3Server, s3_server
 
 COPY = 'cp "$PFS"/in/* "$PFS/out/"'
 
@@ -83,8 +83,8 @@ def test_invalid_targets_are_refused(engine: Engine) -> None:
 
 
 @pytest.fixture(scope="module")
-def moto() -> Iterator[MotoServer]:
-    with moto_server() as server:
+def moto() -> Iterator[S3Server]:
+    with s3_server() as server:
         yield server
 
 
@@ -96,7 +96,7 @@ def moto() -> Iterator[MotoServer]:
     ],
 )
 def test_output_is_copied_to_a_bucket(
-    engine: Engine, moto: MotoServer, monkeypatch: pytest.MonkeyPatch, endpoint: str, id: str, secret: str
+    engine: Engine, moto: S3Server, monkeypatch: pytest.MonkeyPatch, endpoint: str, id: str, secret: str
 ) -> None:
     """The bucket is made late: the job waits for it in the state EGRESSING, and says why."""
     for name, value in ((endpoint, moto.url), (id, "key"), (secret, "secret")):

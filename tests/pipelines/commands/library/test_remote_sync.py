@@ -21,9 +21,8 @@ from pipelines.library import ingest, originals
 from pipelines.library.block_store import BlockDownloads
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.record.sources import Source
-from tests import s3_server
 from tests.command import Command
-from tests.s3_server import S3Server
+from tests.s3_server import S3Server, named_s3_server
 from tests.small_archives import tarred
 from tests.stages.serving.segments import write_segment
 from tests.stages.serving.web_servers import saying, web
@@ -42,7 +41,7 @@ def picture(name: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[S3Server]:
-    with s3_server.serving() as server:
+    with named_s3_server() as server:
         yield server
 
 
