@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from localpachd.storage import url_reach
-from stages.files import url_fetcher
+from stages.files import public_addresses
 
-RULES: list[Callable[..., bool]] = [url_reach.public, url_fetcher.public]
+RULES: list[Callable[..., bool]] = [url_reach.public, public_addresses.public]
 
 PUBLIC = ("8.8.8.8", "93.184.216.34", "2606:4700::1111", "2606:2800:220:1::1", "::ffff:8.8.8.8", "64:ff9b::808:808")
 

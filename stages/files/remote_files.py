@@ -22,7 +22,8 @@ from stages.datum.contract import StageError
 from stages.datum.text_format import first_line
 from stages.files import url_fetcher
 from stages.files.bucket import FAILURES, BadUrl, BucketError, open_bucket
-from stages.files.url_fetcher import TOO_LARGE, FetchedFile, FetchError, FetchLimits, networks
+from stages.files.public_addresses import networks
+from stages.files.url_fetcher import TOO_LARGE, FetchedFile, FetchError, FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.url_records import UrlRecord, is_store

@@ -26,7 +26,7 @@ from pipelines.library.remote.remote_ingest import Agreement, RemoteIngest, Remo
 from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError
 from stages.datum.text_format import counted
-from stages.files import url_fetcher
+from stages.files import public_addresses
 from stages.files.url_fetcher import FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
@@ -113,7 +113,7 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Agreement) -> None:
 def fetching(networks: Sequence[str]) -> PictureFetcher:
     """What fetches pictures. Raises BadParameter for networks that are not valid."""
     try:
-        allowed = url_fetcher.networks(" ".join(networks))
+        allowed = public_addresses.networks(" ".join(networks))
     except StageError as error:
         raise typer.BadParameter(str(error), param_hint="'--networks'") from error
     return PictureFetcher(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=allowed))

@@ -23,7 +23,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import stage_processes
 from stages.datum.contract import StageError
 from stages.datum.file_cache import FileCache, default_place
-from stages.files import url_fetcher
+from stages.files import public_addresses
 from stages.knn.search_settings import read_settings
 from stages.serving.follow import configuration
 from stages.serving.follow.configuration import ServiceConfiguration
@@ -108,7 +108,7 @@ def configured(given: ServiceOptions, role: ServiceRole, server: ServerTarget) -
             key=given.key,
             proxy=given.proxy,
             settings=read_settings(os.environ),
-            fetched=url_fetcher.networks(" ".join(given.networks or ())),
+            fetched=public_addresses.networks(" ".join(given.networks or ())),
         )
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datum.contract import StageError
-from stages.files.url_fetcher import Network, networks
+from stages.files.public_addresses import Network, networks
 from stages.knn.search_settings import SearchSettings, read_settings
 from stages.serving.follow.pachyderm_client import PachydermAddress
 
