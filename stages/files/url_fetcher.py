@@ -7,21 +7,15 @@ resolves to another address a moment later changes nothing. Each redirect is che
 from __future__ import annotations
 
 import http.client
-import io
 import socket
-import ssl
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 from urllib.parse import urljoin, urlsplit
 
 from stages.files.public_addresses import Network, public
-
-HostResolver = Callable[[str, int], Sequence[str]]
-"""Gives the addresses of a host name; raises OSError."""
+from stages.files.timed_connection import HostResolver, TimedConnection, reach, resolve_in_time, secure
 
 _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
@@ -184,7 +178,7 @@ def _connected(
     """A connection to an address of the host, all of which are public, and its socket."""
     number = port or (443 if scheme == "https" else 80)
     try:
-        addresses = _resolved(resolve, host, number, until)
+        addresses = resolve_in_time(resolve, host, number, until)
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, UnicodeError) as error:
@@ -196,90 +190,13 @@ def _connected(
     connection = http.client.HTTPConnection(host, number)
     connection.default_port = 443 if scheme == "https" else 80  # left out of the header Host
     try:
-        raw = _secured(_reached(addresses, number, until), scheme, host, until)
+        raw = secure(reach(addresses, number, until), scheme, host, until)
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, ValueError) as error:
         raise _refused(f"{host} cannot be reached", temporary=True) from error
-    connection.sock = _Timed(raw, until)
+    connection.sock = TimedConnection(raw, until)
     return connection, raw
-
-
-def _resolved(resolve: HostResolver, host: str, port: int, until: float) -> Sequence[str]:
-    """The addresses of a host. Raises TimeoutError: the system's resolver has limits of its own, and knows no other."""
-    answer: Future[Sequence[str]] = Future()
-
-    def look() -> None:
-        try:
-            answer.set_result(resolve(host, port))
-        except Exception as failure:
-            answer.set_exception(failure)
-
-    threading.Thread(target=look, name="resolve", daemon=True).start()
-    return answer.result(timeout=_left(until))
-
-
-def _reached(addresses: Sequence[str], port: int, until: float) -> socket.socket:
-    """A connection to the first of the addresses that can be reached, as this machine may lack IPv6."""
-    for others, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
-        try:
-            return socket.create_connection((address, port), timeout=_left(until) / (others + 1))
-        except OSError:
-            if not others:
-                raise
-    raise ConnectionError
-
-
-def _secured(raw: socket.socket, scheme: str, host: str, until: float) -> socket.socket:
-    """The connection, with TLS for https."""
-    if scheme == "http":
-        return raw
-    try:
-        raw.settimeout(_left(until))
-        return ssl.create_default_context().wrap_socket(raw, server_hostname=host)
-    except BaseException:
-        raw.close()
-        raise
-
-
-def _left(until: float) -> float:
-    """The seconds until then. Raises TimeoutError if it is over."""
-    left = until - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-class _Timed:
-    """A connection with one limit of time for all that it sends and receives, which single bytes do not extend: as
-    much of a socket as http.client uses."""
-
-    def __init__(self, raw: socket.socket, until: float) -> None:
-        self._raw = raw
-        self._until = until
-
-    def sendall(self, data: bytes) -> None:
-        self._raw.settimeout(_left(self._until))
-        self._raw.sendall(data)
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_TimedReader(self._raw, self._until), _PIECE)
-
-    def close(self) -> None:
-        """Nothing: http.client closes a connection that is not kept before its content is read."""
-
-
-class _TimedReader(io.RawIOBase):
-    def __init__(self, raw: socket.socket, until: float) -> None:
-        self._raw = raw
-        self._until = until
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: Any) -> int:
-        self._raw.settimeout(_left(self._until))
-        return self._raw.recv_into(into)
 
 
 def _content(response: http.client.HTTPResponse, limits: FetchLimits, to: BinaryIO | None) -> bytes:
