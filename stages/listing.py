@@ -20,8 +20,8 @@ from pathlib import Path
 from stages.datum.contract import Datum, StageError
 from stages.datum.progress import Progress
 from stages.datum.stage_parameters import integer
-from stages.files.object_listing import ObjectListing
-from stages.files.remote_files import remote_files
+from stages.files.object_listing import list_pictures
+from stages.files.remote_files import RemoteFiles, remote_files
 from stages.record.url_records import SUFFIX, UrlRecord, format_records
 
 VERSION = 1
@@ -40,14 +40,14 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     asked though they are not public). Credentials: see stages.files.bucket."""
     urls = environment.get(SOURCES, "").split()
     buckets = integer(environment, BUCKETS, default=256, lowest=1, highest=_MOST_BUCKETS)
-    listing = ObjectListing(remote_files(environment))
+    files = remote_files(environment)
 
     def process(datum: Datum) -> None:
         datum.require("listing needs the tick of a cron", "tick")
         if not urls:
             raise StageError(f"{SOURCES} names no bucket and no list: `lookalike listing s3://bucket/folder` sets it")
         progress = Progress("pictures", None)
-        found = (each for url in dict.fromkeys(urls) for each in _some(listing, url, progress))
+        found = (each for url in dict.fromkeys(urls) for each in _some(files, url, progress))
         number = write(found, datum.out, buckets)
         print(f"listing: {number} pictures at {', '.join(urls)}")
 
@@ -79,10 +79,10 @@ def _flush(held: dict[str, list[UrlRecord]], out: Path) -> set[str]:
     return names
 
 
-def _some(listing: ObjectListing, url: str, progress: Progress) -> Iterator[UrlRecord]:
+def _some(files: RemoteFiles, url: str, progress: Progress) -> Iterator[UrlRecord]:
     """The pictures at a URL. Raises StageError for none: a wrong name would empty the library."""
     empty = True
-    for each in listing.records(url):
+    for each in list_pictures(files, url):
         progress.add()
         yield each
         empty = False

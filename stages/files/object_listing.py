@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -71,47 +72,43 @@ def _listed(name: str, bucket: str, key: str, meta: Any) -> ListedObject:
     return ListedObject(name, f"{bucket}/{quote(key)}", meta["e_tag"] or "", modified, int(meta["size"]))
 
 
-class ObjectListing:
-    """Lists pictures."""
+def list_pictures(files: RemoteFiles, url: str) -> Iterator[UrlRecord]:
+    """The pictures of a bucket, see `list_objects`, or those on the list at a URL, with the version and the size that
+    their servers state ("" and -1 for none) and without a SHA-256. Raises StageError."""
+    if urlsplit(url).path.lower().endswith(LIST):
+        yield from _on_list(files, url)
+    elif is_store(url):
+        for each in list_objects(files, url):
+            yield UrlRecord(each.name, each.url, each.etag, "", each.size)
+    else:
+        raise StageError(
+            f"{url} is neither a bucket nor a list: write s3://bucket/folder, gs:// or az://, or the URL of a "
+            f"file of URLs with the ending {LIST}"
+        )
 
-    def __init__(self, files: RemoteFiles) -> None:
-        self._files = files
 
-    def records(self, url: str) -> Iterator[UrlRecord]:
-        """The pictures of a bucket, see `list_objects`, or those on the list at a URL, with the version and the size
-        that their servers state ("" and -1 for none) and without a SHA-256. Raises StageError."""
-        if urlsplit(url).path.lower().endswith(LIST):
-            yield from self._on_list(url)
-        elif is_store(url):
-            for each in list_objects(self._files, url):
-                yield UrlRecord(each.name, each.url, each.etag, "", each.size)
-        else:
-            raise StageError(
-                f"{url} is neither a bucket nor a list: write s3://bucket/folder, gs:// or az://, or the URL of a "
-                f"file of URLs with the ending {LIST}"
-            )
+def _on_list(files: RemoteFiles, url: str) -> Iterator[UrlRecord]:
+    try:
+        found = files.get(url)
+        assert found is not None
+        lines = (each.strip() for each in found.content.decode("utf-8-sig").splitlines())
+    except FetchError as error:
+        raise StageError(f"the list {url} cannot be read: {error.message}") from error
+    except UnicodeDecodeError as error:
+        raise StageError(f"the list {url} is not UTF-8: save it as UTF-8") from error
+    wanted = dict.fromkeys(each for each in lines if each and not each.startswith("#"))
+    waiting = iter(wanted)
+    with ThreadPoolExecutor(_AT_ONCE, "list") as pool:
+        while some := list(islice(waiting, _AHEAD)):
+            yield from pool.map(partial(_record, files), some)
 
-    def _on_list(self, url: str) -> Iterator[UrlRecord]:
-        try:
-            found = self._files.get(url)
-            assert found is not None
-            lines = (each.strip() for each in found.content.decode("utf-8-sig").splitlines())
-        except FetchError as error:
-            raise StageError(f"the list {url} cannot be read: {error.message}") from error
-        except UnicodeDecodeError as error:
-            raise StageError(f"the list {url} is not UTF-8: save it as UTF-8") from error
-        wanted = dict.fromkeys(each for each in lines if each and not each.startswith("#"))
-        waiting = iter(wanted)
-        with ThreadPoolExecutor(_AT_ONCE, "list") as pool:
-            while some := list(islice(waiting, _AHEAD)):
-                yield from pool.map(self._record, some)
 
-    def _record(self, url: str) -> UrlRecord:
-        """A picture on a list. One that is gone, or that its server refuses, has no version: fetch says why."""
-        try:
-            found = self._files.state(url)
-        except FetchError as error:
-            if error.temporary:
-                raise StageError(f"{url}: {error.message}; the list is read again later") from error
-            found = FetchedFile(b"")
-        return UrlRecord(name_of(url), url, found.etag or found.modified, "", found.size)
+def _record(files: RemoteFiles, url: str) -> UrlRecord:
+    """A picture on a list. One that is gone, or that its server refuses, has no version: fetch says why."""
+    try:
+        found = files.state(url)
+    except FetchError as error:
+        if error.temporary:
+            raise StageError(f"{url}: {error.message}; the list is read again later") from error
+        found = FetchedFile(b"")
+    return UrlRecord(name_of(url), url, found.etag or found.modified, "", found.size)

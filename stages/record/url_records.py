@@ -56,7 +56,7 @@ def is_file(path: str) -> bool:
     return path.endswith(SUFFIX)
 
 
-def last_stored(copies: Collection[str], gone: AbstractSet[str], at_urls: AbstractSet[str]) -> set[str]:
+def last_stored(copies: Collection[str], gone: set[str], at_urls: AbstractSet[str]) -> set[str]:
     """Of files with the same picture, by their names, the stored ones that must not all go: those of `gone` if some of
     the others stay, and these only at URLs, where they can vanish. Else none."""
     staying = set(copies) - gone

@@ -12,13 +12,7 @@ from stages.files.tables.index_table import TABLE
 def read_contents(connection: Connection) -> Mapping[str, str]:
     """What is equal for exact copies (stages.record.sources.Source.content), by the SHA-256 of the file, of those whose
     copies need not have equal bytes. Empty without an index."""
-
-    def read() -> dict[str, str]:
-        index = Repository(connection, "index").good()
-        found: dict[str, str] = {}
-        for _, content in () if index is None else index.read_all(f"/*/{TABLE}"):
-            rows = read_sources(io.BytesIO(content))
-            found |= {each.sha256: each.pixels for sources in rows for each in sources if each.pixels}
-        return found
-
-    return connection.retry(read)
+    index = Repository(connection, "index").good()
+    tables = () if index is None else index.read_all(f"/*/{TABLE}")
+    every = (each for _, table in tables for sources in read_sources(io.BytesIO(table)) for each in sources)
+    return {each.sha256: each.pixels for each in every if each.pixels}

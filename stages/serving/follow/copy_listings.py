@@ -10,11 +10,11 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from stages.quality import copy_groups
-from stages.record import masks, url_records
+from stages.record import block_names, masks, url_records
 from stages.record.sources import Source
 from stages.serving.follow.original_files import REPO as PICTURES
 from stages.serving.follow.pachyderm_client import Absent, PachydermClient
@@ -69,11 +69,7 @@ class CopyListings:
                 lines = {name: self._lines(newest.id, file, there) for name, file in KINDS.items()}
                 made_with = self._server.provenance(newest)
                 images = made_with.get(PICTURES, "")
-                at_urls = (
-                    self._at_urls(images, made_with.get(masks.REPO, ""))
-                    if images and any(lines.values())
-                    else frozenset[str]()
-                )
+                at_urls = self._at_urls(images, made_with) if images and any(lines.values()) else frozenset[str]()
                 if at_urls:
                     lines["exact"] = list(_without_last_stored(lines["exact"], at_urls))
                 self._held = CopyListing(newest.id, images, lines, at_urls)
@@ -90,18 +86,22 @@ class CopyListings:
         newest = next((each.id for each in self._server.commits(PICTURES) if each.id in (images, of.images)), images)
         return "newer" if newest == images else "older"
 
-    def _at_urls(self, images: str, hiding: str) -> frozenset[str]:
-        """The names of the pictures of a commit that stay at their URLs. hiding: of `masks`, "" for the newest."""
+    def _at_urls(self, images: str, made_with: Mapping[str, str]) -> frozenset[str]:
+        """The names of the pictures of a commit that stay at their URLs."""
+        newest = self._server.newest(masks.REPO)
+        hiding = made_with.get(masks.REPO) or (newest.id if newest else "")
         found: set[str] = set()
-        if not hiding and (newest := self._server.newest(masks.REPO)) is not None:
-            hiding = newest.id
         for block in self._server.files(PICTURES, images, f"/%block-*{url_records.SUFFIX}"):
-            records = url_records.parse_records(b"".join(self._server.read(PICTURES, images, block.path)))
-            mask = b""
-            with contextlib.suppress(Absent):
-                mask = b"".join(self._server.read(masks.REPO, hiding, masks.path(block.path))) if hiding else b""
-            found |= {each.path for each in records} - masks.parse(mask)
+            read = partial(self._read, PICTURES, images, block.path)
+            mask = self._read(masks.REPO, hiding, masks.path(block.path)) if hiding else b""
+            found |= {each.path for each in block_names.read_list(read) or ()} - masks.parse(mask)
         return frozenset(found)
+
+    def _read(self, repo: str, commit: str, path: str, most: int | None = None) -> bytes:
+        """The first bytes of a file; none without it."""
+        with contextlib.suppress(Absent):
+            return b"".join(self._server.read(repo, commit, path, 0, most))
+        return b""
 
     def _lines(self, commit: str, file: str, there: set[str]) -> list[bytes]:
         """An empty library has no files."""
@@ -127,6 +127,6 @@ def source_of(found: Mapping[str, Any]) -> Source:
     return Source(**{name: found[name] for name in Source._fields if name in found})
 
 
-def sources(group: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def sources(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The files of a group."""
     return (source for picture in group["pictures"] for source in picture["sources"])

@@ -297,10 +297,11 @@ def test_the_last_stored_of_files_with_equal_pixels_is_not_removed_by_a_list(
         (command.directory / f"{name}.png").write_bytes(content)
     command.says("add", *(f"{name}.png" for name in files), "--no-wait")
     command.says("add", f"s3://{bucket}/trip/", "--by-reference", "--no-wait")
-    digest = lambda content: hashlib.sha256(content).hexdigest()  # noqa: E731
     pixels = {"a.png": files["a"], "trip/a.png": picture("a")}, {"one.png": files["one"], "two.png": files["two"]}
     sources = {
-        f"{number:064x}": [Source(path, digest(content), pixels=f"{number:064x}") for path, content in each.items()]
+        f"{number:064x}": [
+            Source(path, hashlib.sha256(content).hexdigest(), pixels=f"{number:064x}") for path, content in each.items()
+        ]
         for number, each in enumerate(pixels)
     }
     write_segment(tmp_path / "0", [*sources], np.zeros((len(sources), 4)), sources)
