@@ -7,14 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from urllib.parse import quote, urlsplit
 
-import obstore
-
 from stages.datum.contract import StageError
 from stages.datum.text_format import first_line
 from stages.files.bucket import FAILURES, BadUrl, BucketError
 from stages.files.remote_files import CREDENTIALS, RemoteFiles, bucket_parts
 from stages.files.url_fetcher import FetchedFile, FetchError
-from stages.record.file_kinds import has_picture_extension
 from stages.record.url_names import name_of
 from stages.record.url_records import UrlRecord, is_store
 
@@ -47,15 +44,9 @@ class ObjectListing:
 
     def _in_bucket(self, url: str) -> Iterator[UrlRecord]:
         try:
-            bucket, path = bucket_parts(url)
-            top = path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
-            prefix = f"{path.rstrip('/')}/" if path else ""
-            for page in obstore.list(self._files.bucket(bucket), prefix.rstrip("/") or None):
-                for each in page:
-                    key = str(each["path"])
-                    if has_picture_extension(key) and key.startswith(prefix):
-                        name = f"{top}/{key.removeprefix(prefix)}"
-                        yield UrlRecord(name, f"{bucket}/{quote(key)}", each["e_tag"] or "", "", int(each["size"]))
+            bucket, _ = bucket_parts(url)
+            for name, key, each in self._files.listed(url):
+                yield UrlRecord(name, f"{bucket}/{quote(key)}", each["e_tag"] or "", "", int(each["size"]))
         except (*FAILURES, BadUrl, BucketError) as error:
             raise StageError(f"{url} cannot be listed: {first_line(error)}; {CREDENTIALS}") from error
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO
-from urllib.parse import unquote
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.exceptions import NotFoundError, NotModifiedError, PermissionDeniedError, UnauthenticatedError
@@ -24,6 +24,7 @@ from stages.files import url_fetcher
 from stages.files.bucket import FAILURES, BadUrl, BucketError, open_bucket
 from stages.files.url_fetcher import TOO_LARGE, FetchedFile, FetchError, FetchLimits, networks
 from stages.record import url_records
+from stages.record.file_kinds import has_picture_extension
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.url_records import UrlRecord, is_store
 
@@ -42,6 +43,8 @@ _COPY_SECONDS = 6 * 3600.0
 _TRIES = 3
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0
 
+Answer = TypeVar("Answer")
+
 
 class RemoteFiles:
     """Fetches files. limits: of each. May be used by several threads."""
@@ -58,15 +61,7 @@ class RemoteFiles:
 
     def get_patiently(self, url: str) -> FetchedFile:
         """The same file in any version, asked for again after a moment if its server is busy. Raises FetchError."""
-        for again in range(_TRIES - 1, -1, -1):
-            try:
-                found = self.get(url)
-                break
-            except FetchError as error:
-                if not error.temporary or not again:
-                    raise
-                pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - again) if error.wait is None else error.wait
-                time.sleep(min(pause, _LONGEST_WAIT))
+        found = patiently(lambda: self.get(url), _TRIES, _FIRST_WAIT, _LONGEST_WAIT)
         assert found is not None
         return found
 
@@ -89,6 +84,19 @@ class RemoteFiles:
             for piece in self._open(url, {}).stream(min_chunk_size=1 << 20):
                 to.write(piece)
 
+    def listed(self, url: str) -> Iterator[tuple[str, str, Any]]:
+        """The pictures of a bucket, or below a directory of it: of each its name, which begins with the last part of
+        the URL as those of a folder do, its key, and what the listing says of it. Objects with the ending of another
+        kind of file are left out. Raises BadUrl, BucketError and FAILURES."""
+        bucket, path = bucket_parts(url)
+        top = path.rstrip("/").rpartition("/")[2] or urlsplit(url).netloc
+        prefix = f"{path.rstrip('/')}/" if path else ""
+        for page in obstore.list(self.bucket(bucket), prefix.rstrip("/") or None):
+            for each in page:
+                key = str(each["path"])
+                if has_picture_extension(key) and key.startswith(prefix):
+                    yield f"{top}/{key.removeprefix(prefix)}", key, each
+
     def bucket(self, url: str) -> Any:
         """The bucket of that URL. Raises BadUrl, and BucketError."""
         if url not in self._buckets:
@@ -109,6 +117,19 @@ class RemoteFiles:
     def _open(self, url: str, options: Any) -> Any:
         bucket, path = bucket_parts(url)
         return obstore.get(self.bucket(bucket), path, options=options)
+
+
+def patiently(ask: Callable[[], Answer], tries: int, first_wait: float, longest_wait: float) -> Answer:
+    """What `ask` gives, which is called again after some seconds if a server is busy. Raises FetchError."""
+    while True:
+        try:
+            return ask()
+        except FetchError as error:
+            tries -= 1
+            if not error.temporary or not tries:
+                raise
+            time.sleep(min(first_wait if error.wait is None else error.wait, longest_wait))
+            first_wait *= 2
 
 
 @contextmanager
