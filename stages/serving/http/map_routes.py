@@ -91,7 +91,9 @@ class MapRoutes:
 
     async def pictures(self, part: PartParameter) -> Response:
         """The pictures in an outline or a cluster: their number, the ids of the first 10,000, and the first 200."""
-        return AsciiJSONResponse(await self._run(lambda *asked: map_answer.pictures(*asked, part(*asked))))
+        return AsciiJSONResponse(
+            await self._run(lambda found, snapshot: map_answer.pictures(found, snapshot, part(found, snapshot)))
+        )
 
     async def table(self, part: PartParameter) -> Response:
         """The same pictures with their places as a table in CSV: id, path, x, y, cluster."""
