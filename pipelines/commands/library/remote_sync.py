@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from pipelines.client.server.connection import Connection
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
 from pipelines.commands.kit.terminal import say, say_all, say_json
@@ -21,7 +20,7 @@ from pipelines.library.snapshots import REPO
 
 def sync(place: str, options: RemoteOptions, dry_run: bool, allow_empty: bool) -> None:
     """Makes the library's pictures of a place equal to it, as far as they were fetched from there."""
-    mirror = _Mirror(place, options, (open_connection if dry_run else open_write_connection)(options.address))
+    mirror = _Mirror(place, options, dry_run)
     with closing(mirror.journal):
         mirror.show(allow_empty) if dry_run else mirror.run(allow_empty)
 
@@ -29,12 +28,12 @@ def sync(place: str, options: RemoteOptions, dry_run: bool, allow_empty: bool) -
 class _Mirror:
     """A place, and the pictures of the library that were fetched from there."""
 
-    def __init__(self, place: str, options: RemoteOptions, connection: Connection) -> None:
+    def __init__(self, place: str, options: RemoteOptions, dry_run: bool) -> None:
         self._place = place
         self._named = remote_add.place_of(place, options.folder)
         self._options = options
         self._fetcher = remote_add.fetching(options.networks)
-        self._connection = connection
+        self._connection = (open_connection if dry_run else open_write_connection)(options.address)
         self._problems: list[ListProblem] = []
         self.journal: FetchJournal = remote_add.open_journal(self._connection)
 
