@@ -46,21 +46,20 @@ def expanded(first: Any, second: Any, name: str, x: Any, activation: str) -> Any
 
 
 def clip_block(block: Any, name: str, x: Any) -> Any:
-    first, second = (block.layer_norm_1, block.attention), (block.layer_norm_2, block.dense_1, block.dense_2)
-    return _block(block, name, x, first, second)
+    y = copied(block.layer_norm_1, f"{name}_norm1")(x)
+    y = attended(block.attention, f"{name}_attention", y, y, block.use_causal_mask)
+    x = layers.Add(name=f"{name}_sum1")([x, y])
+    y = copied(block.layer_norm_2, f"{name}_norm2")(x)
+    y = expanded(block.dense_1, block.dense_2, name, y, block.intermediate_activation)
+    return layers.Add(name=f"{name}_sum2")([x, y])
 
 
 def siglip_block(block: Any, name: str, x: Any) -> Any:
-    first, second = (block.layer_norm1, block.self_attn), (block.layer_norm2, block.mlp.fc1, block.mlp.fc2)
-    return _block(block, name, x, first, second)
-
-
-def _block(block: Any, name: str, x: Any, first: tuple[Any, Any], second: tuple[Any, Any, Any]) -> Any:
-    """first: a norm and attention. second: a norm and the two layers of a perceptron."""
-    y = copied(first[0], f"{name}_norm1")(x)
-    y = attended(first[1], f"{name}_attention", y, y, block.use_causal_mask)
+    y = copied(block.layer_norm1, f"{name}_norm1")(x)
+    y = attended(block.self_attn, f"{name}_attention", y, y, block.use_causal_mask)
     x = layers.Add(name=f"{name}_sum1")([x, y])
-    y = expanded(*second[1:], name, copied(second[0], f"{name}_norm2")(x), block.intermediate_activation)
+    y = copied(block.layer_norm2, f"{name}_norm2")(x)
+    y = expanded(block.mlp.fc1, block.mlp.fc2, name, y, block.intermediate_activation)
     return layers.Add(name=f"{name}_sum2")([x, y])
 
 

@@ -16,6 +16,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from towers.plain import UnknownTowerError
+from towers.safetensors_file import read_tensors
 
 SETTINGS, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
 _FILES = (SETTINGS, WEIGHTS, "vocab.json", "merges.txt")
@@ -24,8 +25,6 @@ _KNOWN = {
     "vision_cfg": {"image_size", "layers", "width", "patch_size", "head_width", "mlp_ratio"},
     "text_cfg": {"context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio"},
 }
-_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
-_MOST_HEADER = 64 << 20  # bytes
 _EPSILON = 1e-5
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)  # OpenAI's
 
@@ -90,7 +89,7 @@ def read_model(directory: Path) -> OpenClipModel:
             f"{directory} lacks {', '.join(missing)}, as the published models of OpenCLIP have them"
         )
     whole = json.loads((directory / SETTINGS).read_text())
-    settings, tensors = whole["model_cfg"], _read_tensors(directory / WEIGHTS)
+    settings, tensors = whole["model_cfg"], read_tensors(directory / WEIGHTS)
     for name, known in _KNOWN.items():
         given = settings if name == "model_cfg" else settings[name]
         if strange := sorted(set(given) - known):
@@ -108,26 +107,6 @@ def read_model(directory: Path) -> OpenClipModel:
     backbone = _backbone(settings, tensors)
     scale, offset = (np.asarray(each, np.float32) for each in (1 / (255 * deviation), -mean / deviation))
     return OpenClipModel(backbone, preprocessor, scale, offset, tensors, settings)
-
-
-def _read_tensors(path: Path) -> dict[str, NDArray[np.float32]]:
-    """The tensors of numbers in a file of safetensors (a header in JSON, then numbers), by name, as float32; integers,
-    which no weights are, are left out. Raises ValueError for a damaged file."""
-    numbers = np.memmap(path, np.uint8, "r")
-    size = int.from_bytes(numbers[:8].tobytes(), "little")
-    if size > min(_MOST_HEADER, len(numbers) - 8):
-        raise ValueError(f"{path.name} is not a file of safetensors, or it ends early")
-    header, body = json.loads(numbers[8 : 8 + size].tobytes()), numbers[8 + size :]
-    found = {}
-    for name, each in header.items():
-        if name == "__metadata__" or each["dtype"] not in _TYPES:
-            continue
-        begin, end = each["data_offsets"]
-        values = np.frombuffer(body[begin:end].tobytes(), _TYPES[each["dtype"]]).reshape(each["shape"])
-        if each["dtype"] == "BF16":  # the upper half of a float32
-            values = (values.astype(np.uint32) << 16).view(np.float32)
-        found[name] = values.astype(np.float32)
-    return found
 
 
 def _backbone(settings: Mapping[str, Any], t: Tensors) -> Any:
