@@ -80,9 +80,8 @@ class FeaturesStage:
         if self._embedding is not None and models.commit and models.commit == self._commit:
             _check_sizes(packs, self._embedding.spec)
         else:
-            directory = models.path if models.path.is_dir() else models.path.parent  # of a group it is a file
-            self._embedding = self._loaded(directory, packs)
-            self._scale = _scale(directory)
+            self._embedding = self._loaded(models.directory, packs)
+            self._scale = _scale(models.directory)
             self._towers_commit = None
             self._commit = models.commit
         return self._embedding

@@ -27,10 +27,17 @@ from stages.files.tables.pair_table import PairedPictures, PairTable
 from stages.files.thumbnail_files import LazyThumbnails
 from stages.knn.backend import Rows
 from stages.knn.hash_index import HashIndex
-from stages.knn.radius_search import RadiusLimits, RadiusPairs, TooManyPairsError, pairs_within
 from stages.knn.search_settings import METRICS
 from stages.knn.vector_set import VectorSet
-from stages.quality.copy_pairs import CopyPairs, SegmentPictures, confirm_pairs
+from stages.quality.copy_pairs import (
+    CopyPairs,
+    RadiusLimits,
+    RadiusPairs,
+    SegmentPictures,
+    TooManyPairsError,
+    confirm_pairs,
+    pairs_within,
+)
 from stages.record.hashes import Hashes
 from stages.record.sources import Source
 

@@ -3,8 +3,8 @@
 The best has the highest cross-validated accuracy, and of equal ones is the smallest network. Held-out pictures have no
 say, so their accuracy is an honest one of the chosen run.
 
-Inputs, lazy or not: `labelled`, `labels` and `train`, whole repos; `models`, the repo with the description of the
-backbone, from which nothing else is read, or no such input. Writes /metrics.json, /runs.json and /index.html; and, if a
+Inputs, lazy or not: `labelled`, `labels` and `train`, whole repos; `models`, the description of the backbone or
+the directory that holds it, or no such input. Writes /metrics.json, /runs.json and /index.html; and, if a
 training succeeded, /model.keras and /labels.json, which are its classifier, and /model-card.md.
 """
 
@@ -47,7 +47,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         datum.require("select needs labelled, labels and train", "labelled", "labels", "train")
         models = datum.inputs.get("models")
         labelled, labels, train = (datum.inputs[name].path for name in ("labelled", "labels", "train"))
-        select(labelled, labels, train, None if models is None else models.path, datum.out)
+        select(labelled, labels, train, None if models is None else models.directory, datum.out)
 
     return process
 

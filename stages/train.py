@@ -42,8 +42,9 @@ class TrainStage:
     """Trains one classifier at a time.
 
     Inputs: `parameters`, a file <run>.json; `labelled`, all that the stage labelled wrote; `models`, a directory with
-    backbone.keras and backbone.json, lazy or not, which is read for fine-tuning alone. Writes into <run>/: run.json
-    and, of a run that did not fail, model.keras, which gives probabilities, and predictions.parquet.
+    backbone.keras and backbone.json or a datum of these two files, lazy or not, which is read for fine-tuning alone.
+    Writes into <run>/: run.json and, of a run that did not fail, model.keras, which gives probabilities, and
+    predictions.parquet.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -73,7 +74,7 @@ class TrainStage:
             keras_backend.check_training(os.environ)
             with keras_import.quiet():
                 training = load("stages.classify.training.training_task")
-            run: TrainingRun = training.train(given, parameters, inputs["models"].path, self._environment, out)
+            run: TrainingRun = training.train(given, parameters, inputs["models"].directory, self._environment, out)
         except TrainingFailure as reason:
             return _failed(parameters, given, str(reason))
         return run

@@ -106,8 +106,7 @@ def _lay_out(side: str, pictures: int, sample: int, out: Path) -> int:
     sys.modules["tensorflow"] = None  # type: ignore[assignment]  # as the stage layout has it
     import umap
 
-    from stages import layout
-    from stages.quality import map_placement
+    from stages import layout, map as map_stage
     from stages.record.origin import Origin
 
     vectors = made(pictures)
@@ -120,7 +119,7 @@ def _lay_out(side: str, pictures: int, sample: int, out: Path) -> int:
         origin = Origin("made", "pad", 224, _DIMENSION, "made")
         fitted = layout.fit(ids, vectors[: len(ids)], origin, "euclidean", 0, {})
         figures = {"fit_seconds": round(time.process_time() - begun, 1), "clusters": len(fitted.facts["clusters"])}
-        found, _ = map_placement.place(fitted, vectors)
+        found, _ = map_stage.place(fitted, vectors)
     seconds = time.process_time() - begun
     peak = _peak()
     np.save(out / "positions.npy", np.asarray(found, np.float32))

@@ -20,8 +20,8 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.library.block_store import BlockDownloads
-from stages.datum.contract import StageError
-from stages.files import blocks, remote_files
+from stages.datum.contract import StageError, load
+from stages.files import blocks
 from stages.files.blocks import ByteRange
 from stages.record import block_names, masks, picture_containers, url_records
 from stages.record.file_kinds import HEAD
@@ -111,7 +111,7 @@ class LibrarySnapshot:
         if record is None:
             return blocks.content(self.pictures(block)[name])
         if self._fetch is None:
-            self._fetch = remote_files.originals(os.environ)
+            self._fetch = load("stages.files.remote_files").originals(os.environ)  # few libraries need obstore
         try:
             return iter([self._fetch(record)])
         except (StageError, OtherBytesError) as error:

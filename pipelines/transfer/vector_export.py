@@ -142,26 +142,20 @@ def _write_parquet(export: VectorExport, to: IO[bytes], done: ExportProgress) ->
 
 def _write_rows(export: VectorExport, to: IO[bytes], lines: IO[bytes], indexed: bool, done: ExportProgress) -> None:
     """indexed: as FAISS's index rather than as NumPy's array."""
-    to.write(_faiss_header(export.facts) if indexed else _npy_header(export.facts))
+    facts = export.facts
+    to.write(_faiss_header(facts) if indexed else vector_files.header(facts.count, facts.origin.dimension))
     row = 0
     for name, start, vectors in export.vectors():
         images = export.segments[name]
-        prepared = VectorSet(vectors, export.facts.metric).prepared if indexed else vectors
+        prepared = VectorSet(vectors, facts.metric).prepared if indexed else vectors
         to.write(np.ascontiguousarray(prepared, "<f4").tobytes())
         for at in range(start, start + len(vectors)):
             sources = images.sources[at]
             told = zip(sources, export.known.facts(row, sources), strict=True)
-            files = [answer_table.plain(source._asdict() | facts) for source, facts in told]
+            files = [answer_table.plain(source._asdict() | each) for source, each in told]
             lines.write(f"{json.dumps({'id': images.ids[at], 'files': files})}\n".encode("ascii"))
             row += 1
         done(len(vectors))
-
-
-def _npy_header(facts: SegmentFacts) -> bytes:
-    to = BytesIO()
-    shape = (facts.count, facts.origin.dimension)
-    np.lib.format.write_array_header_1_0(to, {"descr": "<f4", "fortran_order": False, "shape": shape})  # type: ignore[no-untyped-call]
-    return to.getvalue()
 
 
 def _faiss_header(facts: SegmentFacts) -> bytes:

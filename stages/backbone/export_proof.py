@@ -7,8 +7,10 @@ not installed.
 
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,8 @@ TOLERANCE = 1e-3
 
 _MEMBER, _TOKENIZER = "lookalike.json", "tokenizer.json"  # Keras ignores members that it does not know
 _PICTURES = 4
+
+Held = TypeVar("Held")
 
 TEXTS = (
     "",
@@ -77,12 +81,12 @@ def attach_proof(path: Path, proof: ExportProof) -> None:
 
 def read_proof(path: Path) -> ExportProof | None:
     """The proof in a .keras file; None if it has none, as most files do."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = json.loads(archive.read(_MEMBER))
+
+    def read(archive: zipfile.ZipFile) -> ExportProof:
+        found = json.loads(archive.read(_MEMBER))
         return ExportProof(str(found["origin"]), np.asarray(found["vectors"], np.float32))
-    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
-        return None
+
+    return _held(path, read)
 
 
 def attach_text_proof(path: Path, proof: TextProof, tokenizer: str) -> None:
@@ -95,21 +99,26 @@ def attach_text_proof(path: Path, proof: TextProof, tokenizer: str) -> None:
 
 def read_text_proof(path: Path) -> TextProof | None:
     """The proof in the .keras file of a text tower; None if it has none."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = json.loads(archive.read(_MEMBER))
+
+    def read(archive: zipfile.ZipFile) -> TextProof:
+        found = json.loads(archive.read(_MEMBER))
         texts, seen = (np.asarray(found[name], np.float32) for name in ("texts", "pictures"))
         return TextProof(str(found["origin"]), texts, seen)
-    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
-        return None
+
+    return _held(path, read)
 
 
 def read_tokenizer(path: Path) -> str | None:
     """The tokenizer in the .keras file of a text tower; None if it has none."""
+    return _held(path, lambda archive: archive.read(_TOKENIZER).decode())
+
+
+def _held(path: Path, read: Callable[[zipfile.ZipFile], Held]) -> Held | None:
+    """What is read of a .keras file; None where it does not have that."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.read(_TOKENIZER).decode()
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile):
+            return read(archive)
+    except (KeyError, TypeError, ValueError, OSError, zipfile.BadZipFile):
         return None
 
 

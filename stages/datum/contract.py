@@ -55,6 +55,11 @@ class DatumInput:
     repo_path: str
     commit: str
 
+    @property
+    def directory(self) -> Path:
+        """What holds the datum's files: of a group, and of a file, the path is only one of them."""
+        return self.path if self.path.is_dir() else self.path.parent
+
 
 @dataclass(frozen=True)
 class Datum:

@@ -1,9 +1,22 @@
-"""The GPUs that this process may use, found without starting CUDA."""
+"""The GPUs that this process may use, found without starting CUDA, and lines of the log on one that is there and not
+used, or not as it was meant: `lookalike status` repeats them. Only the standard library."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 _NO_DEVICES = {"", "-1", "none", "void", "nodevfiles"}
+_MARK = "GPU: "
+
+
+def notice(text: str) -> str:
+    """The line of the log for a text on the GPU."""
+    return f"{_MARK}{text}"
+
+
+def notice_text(line: str) -> str | None:
+    """The text on the GPU in a line of the log; None for any other line."""
+    found = line.strip()
+    return found.removeprefix(_MARK) if found.startswith(_MARK) else None
 
 
 def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) -> bool:

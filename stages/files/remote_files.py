@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 from urllib.parse import unquote
 
 import obstore
@@ -43,6 +43,8 @@ _COPY_SECONDS = 6 * 3600.0
 _TRIES = 3
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 15.0
 
+Answer = TypeVar("Answer")
+
 
 class RemoteFiles:
     """Fetches files. limits: of each. May be used by several threads."""
@@ -59,15 +61,7 @@ class RemoteFiles:
 
     def get_patiently(self, url: str) -> FetchedFile:
         """The same file in any version, asked for again after a moment if its server is busy. Raises FetchError."""
-        for again in range(_TRIES - 1, -1, -1):
-            try:
-                found = self.get(url)
-                break
-            except FetchError as error:
-                if not error.temporary or not again:
-                    raise
-                pause = _FIRST_WAIT * 2 ** (_TRIES - 1 - again) if error.wait is None else error.wait
-                time.sleep(min(pause, _LONGEST_WAIT))
+        found = patiently(lambda: self.get(url), _TRIES, _FIRST_WAIT, _LONGEST_WAIT)
         assert found is not None
         return found
 
@@ -110,6 +104,19 @@ class RemoteFiles:
     def _open(self, url: str, options: Any) -> Any:
         bucket, path = bucket_parts(url)
         return obstore.get(self.bucket(bucket), path, options=options)
+
+
+def patiently(ask: Callable[[], Answer], tries: int, first_wait: float, longest_wait: float) -> Answer:
+    """What `ask` gives, which is called again after some seconds if a server is busy. Raises FetchError."""
+    while True:
+        try:
+            return ask()
+        except FetchError as error:
+            tries -= 1
+            if not error.temporary or not tries:
+                raise
+            time.sleep(min(first_wait if error.wait is None else error.wait, longest_wait))
+            first_wait *= 2
 
 
 @contextmanager

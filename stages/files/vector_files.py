@@ -122,6 +122,14 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
     return vectors
 
 
+def header(count: int, dimension: int) -> bytes:
+    """How a file of so many vectors begins; the rows follow, in C order."""
+    made = io.BytesIO()
+    told = {"descr": "<f4", "fortran_order": False, "shape": (count, dimension)}
+    np.lib.format.write_array_header_1_0(made, told)  # type: ignore[no-untyped-call]
+    return made.getvalue()
+
+
 def release(vectors: Vectors, scattered: bool = False) -> None:
     """Takes mapped vectors out of this process's memory; what is read of them later comes back from the file.
     scattered: whether single vectors are read from then on, so that the system reads no others with them."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stages.datum.contract import StageError
-from stages.knn import gpu_notices
+from stages.datum.visible_gpus import notice
 from stages.knn.backend import Backend, Distances, MeasuringBackend, RoundingBound, Rows, Vectors
 from stages.knn.blas_threads import others_turn
 
@@ -76,7 +76,7 @@ class FallbackBackend:
             raise StageError(
                 f"BACKEND={self.name.partition(' ')[0]} does not work here ({why}); use BACKEND=auto or faiss"
             )
-        self._report(gpu_notices.line(f"it cannot be used for this search ({why}): searching on the CPU instead"))
+        self._report(notice(f"it cannot be used for this search ({why}): searching on the CPU instead"))
         self._device, self._processor = None, self._make_processor()
         self.rounding = _loosest(self.rounding, self._processor.rounding)
         self.name = self._processor.name
@@ -102,7 +102,7 @@ class FallbackBackend:
     def _halve(self, number: int, failure: BaseException) -> None:
         if self._most is None:
             few = f"its memory is too small for {number} queries at a time ({line(failure)}): asking fewer"
-            self._report(gpu_notices.line(few))
+            self._report(notice(few))
         self._most = -(-number // 2)
 
 

@@ -12,8 +12,7 @@ from functools import partial
 from types import ModuleType
 
 from stages.datum.contract import StageError
-from stages.datum.visible_gpus import gpu_visible
-from stages.knn import gpu_notices
+from stages.datum.visible_gpus import gpu_visible, notice
 from stages.knn.backend import Backend, BoundsProvider, LibraryCopy, Vectors
 from stages.knn.bound_deviation import BoundDeviationError, BoundExamination
 from stages.knn.exact_searcher import ExactSearcher
@@ -99,9 +98,9 @@ def open_backend(
         try:
             return _on_gpu(machine, library, processor, report)
         except BoundDeviationError as deviation:
-            report(gpu_notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
+            report(notice(f"it is not used: {deviation}. Searching on the CPU instead"))
         except Exception as failure:
-            report(gpu_notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
+            report(notice(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
     return processor()
 
 

@@ -1,11 +1,13 @@
-"""Pairs of copies among those that vectors and hashes propose: looked at by their thumbnails, as many as are worth it.
+"""Pairs of copies: of pictures whose hashes agree those within a distance, and of these those that are copies by their
+thumbnails, as many as are worth a look.
 
-Knows the pictures of segments, and no search, no files of its own and no stage.
+Knows the pictures of segments, and no files of its own and no stage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -14,8 +16,9 @@ import numpy as np
 from stages.datum.contract import StageError
 from stages.datum.progress import Progress
 from stages.files.tables.columns import taken
-from stages.knn.backend import Rows
-from stages.knn.radius_search import RadiusPairs
+from stages.knn.backend import Distances, Rows
+from stages.knn.hash_index import HashPairs
+from stages.knn.vector_set import VectorSet
 from stages.quality import registration
 from stages.quality.registration import PicturePyramid
 from stages.record.hashes import NO_VERDICT, BitCounts, Hashes
@@ -28,6 +31,29 @@ MOST_EACH = 16
 thousand pictures would else take hours for what nobody looks at."""
 
 _LOOKS = 256  # kept for the pairs that follow, 170 kB each
+
+
+class TooManyPairsError(Exception):
+    """There are more pairs than the caller can take."""
+
+
+class RadiusPairs(NamedTuple):
+    """n pairs: query `queries[i]` is at `distances[i]` from row `rows[i]`, and their hashes differ in `bits[i]`, as one
+    lies best on the other (see stages.record.hashes); sorted by query, then by row."""
+
+    queries: Rows  # int64 (n,)
+    rows: Rows  # int64 (n,)
+    distances: Distances  # float32 (n,)
+    bits: BitCounts  # uint8 (n,)
+
+
+@dataclass(frozen=True)
+class RadiusLimits:
+    """distance, bits: the largest of a pair. most: pairs."""
+
+    distance: float
+    bits: int
+    most: int
 
 
 class SegmentPictures(NamedTuple):
@@ -46,6 +72,26 @@ class CopyPairs(NamedTuple):
     pairs: RadiusPairs
     turns: BitCounts
     near: _Mask
+
+
+def pairs_within(
+    proposed: Iterable[HashPairs], points: Callable[[], tuple[VectorSet, VectorSet]], limits: RadiusLimits
+) -> RadiusPairs:
+    """The proposed pairs within the distance, in their order. points: gives the vectors of queries and rows; asked for
+    if there is a pair. Raises TooManyPairsError for more pairs than the most."""
+    none = np.empty(0, np.int64)
+    found, count = [RadiusPairs(none, none, np.empty(0, np.float32), np.empty(0, np.uint8))], 0
+    for each in proposed:
+        if not len(each.rows):
+            continue
+        mine, theirs = points()
+        distances = mine.distances(each.queries, theirs, each.rows)
+        near = distances.astype(np.float64) <= limits.distance
+        found.append(RadiusPairs(each.queries[near], each.rows[near], distances[near], each.bits[near]))
+        count += len(found[-1].rows)
+        if count > limits.most:
+            raise TooManyPairsError
+    return RadiusPairs(*map(np.concatenate, zip(*found, strict=True)))
 
 
 def confirm_pairs(proposed: RadiusPairs, queries: SegmentPictures, rows: SegmentPictures, bits: int) -> CopyPairs:

@@ -18,11 +18,10 @@ from stages.decode.distinct_pictures import DistinctPictures
 from stages.decode.picture_reader import DecodedPicture, read
 from stages.files import coded_pictures
 from stages.knn.hash_index import HashIndex
-from stages.knn.radius_search import RadiusLimits, RadiusPairs, pairs_within
 from stages.knn.vector_set import VectorSet
 from stages.neighbours import MOST_PAIRS
 from stages.quality.copy_groups import CopyCandidates
-from stages.quality.copy_pairs import SegmentPictures, confirm_pairs
+from stages.quality.copy_pairs import RadiusLimits, RadiusPairs, SegmentPictures, confirm_pairs, pairs_within
 from stages.record.framing import PAD, Framing, Pixels
 from studies.sets.pooled import POOLINGS, unit
 from studies.sets.ways import DEFAULT, Vectors

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.knn.radius_search import RadiusPairs
 from stages.quality.copy_groups import exact_groups
-from stages.quality.copy_pairs import MOST_EACH
+from stages.quality.copy_pairs import MOST_EACH, RadiusPairs
 from studies.duplicates import albums
 from studies.duplicates.albums import Album
 from studies.duplicates.families import ORIGINAL, Member

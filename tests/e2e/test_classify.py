@@ -105,6 +105,14 @@ def counts(jobs: Mapping[str, Any]) -> dict[str, int]:
     return {name: job.processed for name, job in jobs.items() if job.processed}
 
 
+def test_a_text_tower_trains_nothing_again(world: World, backbones: dict[str, Path]) -> None:
+    before = {name: world.hashes(name) for name in ("train", "select")}
+    jobs = world.settle(world.push(backbones["words"]))
+    assert {"train", "select"} <= jobs.keys()
+    assert counts(jobs) == {}
+    assert {name: world.hashes(name) for name in before} == before
+
+
 @pytest.mark.only_in_all
 def test_each_change_computes_what_follows_from_it(
     world: World, make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, compares: bool

@@ -8,6 +8,7 @@ import pytest
 from pipelines.analysis.measurement import layout_fit
 from pipelines.analysis.measurement.layout_fit import FittedLayout
 from pipelines.errors import LookalikeError
+from pipelines.transfer import vector_export
 from stages.files.tables.map_table import MapTable
 from tests.e2e.world import MakeWorld, Paint, World
 
@@ -57,9 +58,7 @@ def test_a_layout_that_is_there_already_is_not_committed_again(world: World) -> 
 
 
 def test_the_sample_follows_from_the_ids_alone(world: World) -> None:
-    index = world.repo("index")
-    read = layout_fit.read_segments(world.connection, index)
-    ids = {name: list(table.ids) for name, (_, table) in read.items()}
+    ids = {name: list(table.ids) for name, table in vector_export.plan(world.connection).segments.items()}
     chosen = layout_fit.chosen_rows(ids, 20)
     expected = sorted((id for some in ids.values() for id in some), key=lambda id: (id[1:], id))[:20]
     assert [ids[name][row] for name, row in chosen] == sorted(expected)
@@ -79,5 +78,5 @@ def test_another_model_leaves_the_map_without_places_and_no_failed_job(
 
 def test_a_library_without_pictures(make_world: MakeWorld) -> None:
     empty = make_world("unmapped")
-    with pytest.raises(LookalikeError, match="no pictures that a map could show: add some with `lookalike add`"):
+    with pytest.raises(LookalikeError, match="the library has no index yet: add pictures with `lookalike add`"):
         layout_fit.fit(empty.connection)

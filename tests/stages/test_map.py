@@ -10,7 +10,6 @@ from stages import layout, map as map_stage
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.layout_files import ARRAYS, FACTS, Layout, projected, read_layout
 from stages.files.tables.map_table import MapTable
-from stages.quality import map_placement
 from stages.record.origin import ALL, Origin
 from tests.pipes import Pipes
 from tests.stages.serving.segments import MODEL, ids, write_segment
@@ -83,7 +82,7 @@ def test_one_more_picture_moves_no_other_and_a_rebuild_gives_equal_bytes(root: P
 def test_the_same_place_in_any_order_of_the_sum(fitted: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     """All products are whole numbers below 2**53: a sum of them the other way round has the same bits."""
     vectors = 3 * groups(50, 5)
-    expected = map_placement.place(fitted, vectors)
+    expected = map_stage.place(fitted, vectors)
     reverse = Layout(
         **{name: getattr(fitted, name) for name in ("origin", "metric", "ids", "center", "positions", "clusters")},
         components=fitted.components[:, ::-1],
@@ -91,10 +90,10 @@ def test_the_same_place_in_any_order_of_the_sum(fitted: Layout, monkeypatch: pyt
         scale=fitted.scale,
         shift=fitted.shift,
     )
-    found = map_placement.place(reverse, np.ascontiguousarray(vectors[:, ::-1]))
+    found = map_stage.place(reverse, np.ascontiguousarray(vectors[:, ::-1]))
     assert np.array_equal(expected[0], found[0]) and np.array_equal(expected[1], found[1])
-    monkeypatch.setattr(map_placement, "_BLOCK", 1)
-    assert np.array_equal(map_placement.place(fitted, vectors)[0], expected[0])
+    monkeypatch.setattr(map_stage, "_BLOCK", 1)
+    assert np.array_equal(map_stage.place(fitted, vectors)[0], expected[0])
 
 
 def test_lazy_inputs_are_read_once(root: Path, tmp_path: Path) -> None:
@@ -169,5 +168,5 @@ def test_umap_lays_kinds_apart_and_the_same_seed_gives_the_same_bytes(tmp_path: 
     assert found.facts["sample"] == 120 and len(found.facts["clusters"]) == 4
     for group in range(4):
         assert len({*found.clusters[group::4].tolist()}) == 1
-    places, _ = map_placement.place(found, groups(120))
+    places, _ = map_stage.place(found, groups(120))
     assert np.array_equal(places, found.positions)

@@ -252,6 +252,11 @@ def test_the_card_has_the_origin_of_the_weights(root: Path) -> None:
     card = (run(root, "known", (*INPUTS, "models")) / "model-card.md").read_text()
     assert "- weights: keras.applications, sha256 `cdcd" in card
     assert "- licence of the weights: MIT, if they are the published ones of resnet50" in card
+    inputs = {name: DatumInput(name, root / name, "", "") for name in INPUTS}
+    file = DatumInput("models", root / "models" / SPEC_FILE, SPEC_FILE, "")  # as the specification gives it
+    (root / "file").mkdir()
+    select.start({})(Datum({**inputs, "models": file}, root / "file"))
+    assert (root / "file" / "model-card.md").read_text() == card
 
 
 def test_a_run_without_its_model_is_refused(root: Path) -> None:

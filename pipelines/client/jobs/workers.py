@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from stages.knn import gpu_notices
+from stages.datum import visible_gpus
 
 _LATELY = 20
 """Seconds for which lines of a log are read: stages note their progress more often."""
@@ -60,7 +60,7 @@ def on_gpus(stub: Any, job: Any) -> tuple[str, ...]:
     """The first different notices of a job's workers on GPUs that they do not use, or not as they were meant to."""
     found: dict[str, None] = {}
     for line in _lines(stub, pps_pb2.GetLogsRequest(job=job, tail=_LAST)):
-        said = gpu_notices.text(line.message) if line.user else None
+        said = visible_gpus.notice_text(line.message) if line.user else None
         if said is not None:
             found[said] = None
     return tuple(found)[:_MOST_NOTICES]

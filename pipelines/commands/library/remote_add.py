@@ -17,7 +17,7 @@ from pipelines.commands.kit.library_setup import begin_library, open_searchable_
 from pipelines.commands.kit.terminal import display_path, say, say_first, say_json
 from pipelines.commands.library import stated_facts
 from pipelines.errors import LookalikeError
-from pipelines.library.remote import fetch_journal, picture_lists, picture_urls, webdataset
+from pipelines.library.remote import fetch_journal, picture_lists, picture_urls
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
@@ -153,30 +153,29 @@ def pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iter
         for found in _named(each, fetcher):
             if isinstance(found, ListProblem):
                 yield found
-            else:
-                yield found._replace(picture=found.picture._replace(name=f"{folder}{found.picture.name}"))
+                continue
+            picture, version = found if isinstance(found, RemotePicture) else (found, None)
+            yield RemotePicture(picture._replace(name=f"{folder}{picture.name}"), version)
 
 
-def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
+def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | PictureUrl | ListProblem]:
     if picture_urls.is_shard(argument):
         yield from _of_shard(argument, fetcher)
     elif url_records.is_store(argument):
         yield from fetcher.listed(argument)
     elif picture_urls.is_url(argument):
-        yield RemotePicture(PictureUrl(argument, name_of(argument)))
+        yield PictureUrl(argument, name_of(argument))
     else:
-        for each in picture_lists.of_list(Path(argument)):
-            yield each if isinstance(each, ListProblem) else RemotePicture(each)
+        yield from picture_lists.of_list(Path(argument))
 
 
-def _of_shard(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
+def _of_shard(argument: str, fetcher: PictureFetcher) -> Iterator[PictureUrl | ListProblem]:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         tar = Path(argument)
         if picture_urls.is_url(argument):
             tar = Path(scratch) / "shard.tar"
             fetcher.download(argument, tar)
-        for each in webdataset.of_shard(argument, tar):
-            yield each if isinstance(each, ListProblem) else RemotePicture(each)
+        yield from picture_lists.of_shard(argument, tar)
 
 
 def _identity(connection: Connection) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import NamedTuple
 
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
@@ -19,37 +18,29 @@ from pipelines.library.remote.remote_ingest import RemoteResult
 from pipelines.library.snapshots import REPO
 
 
-class SyncOptions(NamedTuple):
-    """The options of a sync."""
-
-    dry_run: bool
-    allow_empty: bool
-
-
-def sync(place: str, sync_options: SyncOptions, options: RemoteOptions) -> None:
+def sync(place: str, options: RemoteOptions, dry_run: bool, allow_empty: bool) -> None:
     """Makes the library's pictures of a place equal to it, as far as they were fetched from there."""
-    mirror = _Mirror(place, sync_options, options)
+    mirror = _Mirror(place, options, dry_run)
     with closing(mirror.journal):
-        mirror.show() if sync_options.dry_run else mirror.run()
+        mirror.show(allow_empty) if dry_run else mirror.run(allow_empty)
 
 
 class _Mirror:
     """A place, and the pictures of the library that were fetched from there."""
 
-    def __init__(self, place: str, sync_options: SyncOptions, options: RemoteOptions) -> None:
+    def __init__(self, place: str, options: RemoteOptions, dry_run: bool) -> None:
         self._place = place
         self._named = remote_add.place_of(place, options.folder)
-        self._allow_empty = sync_options.allow_empty
         self._options = options
         self._fetcher = remote_add.fetching(options.networks)
-        self._connection = (open_connection if sync_options.dry_run else open_write_connection)(options.address)
+        self._connection = (open_connection if dry_run else open_write_connection)(options.address)
         self._problems: list[ListProblem] = []
         self.journal: FetchJournal = remote_add.open_journal(self._connection)
 
-    def show(self) -> None:
+    def show(self, allow_empty: bool) -> None:
         """Says what differs, as far as the listing tells."""
         planned = place_listing.plan(self._connection, self.journal, self._listed())
-        gone = self._gone()
+        gone = self._gone(allow_empty)
         say_all(f"{each.line}: {each.reason}, so nothing would be removed" for each in self._problems)
         say_all(f"would add {each}" for each in planned.added)
         say_all(f"would remove {each}" for each in gone)
@@ -61,14 +52,14 @@ class _Mirror:
             told = {"commits": [], "added": planned.added, "removed": gone}
             say_json({**told, "asked": planned.asked, "unchanged": planned.unchanged})
 
-    def run(self) -> None:
+    def run(self, allow_empty: bool) -> None:
         """Fetches what is missing or has changed, and then removes what has gone."""
         result, failures = remote_add.fetch(
             self._connection, self.journal, self._listed(), self._fetcher, self._options, lambda _: lambda _: None
         )
         refused, removed, commits = "", list[str](), [*result.commits]
         try:
-            if (gone := self._gone()) and (written := ingest.forget(self._connection, gone)) is not None:
+            if (gone := self._gone(allow_empty)) and (written := ingest.forget(self._connection, gone)) is not None:
                 removed = written.names
                 commits.append(written.commit)
         except LookalikeError as error:
@@ -91,11 +82,11 @@ class _Mirror:
                 self._problems.append(each)
             yield each
 
-    def _gone(self) -> list[str]:
+    def _gone(self, allow_empty: bool) -> list[str]:
         """The pictures to remove: none if a line of the list may have named one of them."""
         if self._problems:
             return []
-        return place_listing.vanished(self._connection, self.journal, self._named, self._allow_empty)
+        return place_listing.vanished(self._connection, self.journal, self._named, allow_empty)
 
     def _conclude(self, result: RemoteResult, removed: list[str], commits: list[str]) -> object:
         """Waits for what was put and removed, and says it."""

@@ -1,12 +1,12 @@
 """The command that removes pictures and query entries."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from pipelines.analysis.measurement.exact_contents import read_contents
+from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
@@ -25,6 +25,7 @@ from pipelines.commands.library.compact import price
 from pipelines.errors import LookalikeError
 from pipelines.library import compaction, ingest, queries
 from pipelines.library.ingest import IngestResult
+from stages.datum.contract import load
 from stages.datum.text_format import counted
 
 app = App()
@@ -112,10 +113,16 @@ def remove(
         say_json({"commit": commit, "removed": removed})
 
 
+def _contents(connection: Connection) -> Mapping[str, str]:
+    """See read_contents; a removal seldom needs it, and the start need not wait for Arrow."""
+    found: Mapping[str, str] = load("pipelines.analysis.measurement.exact_contents").read_contents(connection)
+    return found
+
+
 def _remove_listed(address: str, file: str, yes: bool, wait: bool, as_json: bool) -> None:
     names = list(dict.fromkeys(listed(file)))
     connection = open_write_connection(address)
-    found, missing = ingest.present(connection, names, partial(read_contents, connection))
+    found, missing = ingest.present(connection, names, partial(_contents, connection))
     if not names:
         say("the list is empty: nothing to remove")
     say_unreadable(missing)

@@ -83,7 +83,7 @@ def sync(
             raise typer.BadParameter("--watch is for folders: run a sync of a bucket or a list again")
         remote = load("pipelines.commands.library.remote_sync")  # it imports numerical packages
         options = RemoteOptions("", networks or (), by_reference, yes, wait, as_json, address)
-        remote.sync(place, remote.SyncOptions(dry_run, allow_empty), options)
+        remote.sync(place, options, dry_run, allow_empty)
         return
     directory = path(place)
     if by_reference or networks:

@@ -1,6 +1,5 @@
 """Files at URLs, of the web and of buckets: fetched if they have changed, and listed. Knows no library."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from pipelines.library.remote.host_queue import TRIES, TryAgainError
 from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
 from stages.datum.contract import StageError
 from stages.files.object_listing import list_objects
-from stages.files.remote_files import RemoteFiles
+from stages.files.remote_files import RemoteFiles, patiently
 from stages.files.url_fetcher import FetchError, FetchLimits
 
 _LONGEST_WAIT = 60.0
@@ -35,15 +34,15 @@ class PictureFetcher:
 
     def download(self, url: str, to: Path) -> None:
         """Copies the file at a URL, however large it is. Raises LookalikeError if it cannot be had."""
-        for left in range(TRIES - 1, -1, -1):
-            try:
-                with to.open("wb") as file:
-                    self._files.copy(url, file)
-                return
-            except FetchError as error:
-                if not error.temporary or not left:
-                    raise LookalikeError(f"{url}: {error.message}") from error
-                time.sleep(min(_LONGEST_WAIT, error.wait or 2.0 ** (TRIES - 1 - left)))
+
+        def copy() -> None:
+            with to.open("wb") as file:
+                self._files.copy(url, file)
+
+        try:
+            patiently(copy, TRIES, 1.0, _LONGEST_WAIT)
+        except FetchError as error:
+            raise LookalikeError(f"{url}: {error.message}") from error
 
     def listed(self, url: str) -> Iterator[RemotePicture]:
         """The pictures of a bucket, see list_objects. Raises LookalikeError if it cannot be read."""

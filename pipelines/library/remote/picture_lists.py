@@ -1,16 +1,26 @@
 """Lists of pictures by URL, and files that hold the pictures themselves, read as they come, whatever their length.
-Contacts no server."""
+
+Such a file is a shard of Webdataset's: a tar in which the files of one name are one sample, a picture and what is known
+of it. `.json` and `.txt` give attributes, as sidecars beside pictures do, and `.cls` the label. Contacts no server.
+"""
 
 import csv
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pipelines.errors import LookalikeError
-from pipelines.library.remote.picture_urls import PictureUrl, is_url
+from pipelines.library.attributes import sidecar_files
+from pipelines.library.remote.picture_urls import FACTS, LABEL, PictureUrl, is_url, sample_of
+from stages.record.file_kinds import has_picture_extension
+from stages.record.file_limits import MAX_PICTURE_BYTES
+from stages.record.pfs_names import is_system_file
 from stages.record.url_names import name_of
 
 _COLUMNS = ("url", "image_url", "imageurl", "uri", "href", "link", "image")
@@ -21,6 +31,8 @@ _SEPARATORS = (",", ";", "\t")
 _BATCH = 4096
 _HELD_BATCH = 32
 """Rows that are read at once, and those that hold pictures."""
+
+_LARGEST_FACT = 1 << 20
 
 
 class ListProblem(NamedTuple):
@@ -62,8 +74,11 @@ class _Row(NamedTuple):
 def _picture(row: _Row, line: str) -> PictureUrl | ListProblem:
     if row.content is None and not is_url(row.url):
         return ListProblem(line, f"{row.url[:80]!r} is not a URL" if row.url else "it has no URL")
-    name = "/".join(each for each in row.name.split("/") if each not in ("", ".", ".."))
-    return PictureUrl(row.url, name or name_of(row.url), row.attributes, row.content)
+    return PictureUrl(row.url, _inside(row.name) or name_of(row.url), row.attributes, row.content)
+
+
+def _inside(path: str) -> str:
+    return "/".join(each for each in path.split("/") if each not in ("", ".", ".."))
 
 
 def _lines(path: Path) -> Iterator[_Row]:
@@ -124,3 +139,60 @@ def _columns(path: Path, headings: Sequence[str]) -> tuple[str, str]:
             f"{path.name} has no column url, so it is not a list of pictures; its columns: {there[:200]}"
         )
     return found, next((by_text[each] for each in _NAMES if each in by_text), "")
+
+
+def of_shard(argument: str, tar: Path) -> Iterator[PictureUrl | ListProblem]:
+    """The pictures of a shard, called by the name of the tar and theirs in it. argument: as the user names the tar.
+    Raises LookalikeError for a file that is not a tar."""
+    name = unquote(urlsplit(argument).path if is_url(argument) else argument).rpartition("/")[2]
+    stem = name[: -next(len(each) for each in (".tar.gz", ".tgz", ".tar") if name.lower().endswith(each))]
+    try:
+        opened = tarfile.open(tar, "r:*")  # noqa: SIM115  it is closed below
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise LookalikeError(f"{argument} is not a tar: {error}") from error
+    with opened:
+        members = (each for each in opened if each.isfile() and not is_system_file(each.name))
+        try:
+            for _, sample in groupby(members, key=lambda each: sample_of(each.name)[0]):
+                yield from _sample(argument, stem, opened, list(sample))
+        except (tarfile.TarError, OSError, EOFError) as error:
+            yield ListProblem(argument, f"it is damaged, or cut off: {error}")
+
+
+def _sample(
+    argument: str, stem: str, tar: tarfile.TarFile, members: list[tarfile.TarInfo]
+) -> Iterator[PictureUrl | ListProblem]:
+    pictures = [each for each in members if has_picture_extension(each.name)]
+    attributes: dict[str, Any] = {}
+    label = ""
+    for each in members:
+        suffix = sample_of(each.name)[1]
+        if not pictures or suffix not in FACTS:
+            continue
+        try:
+            text = _content(tar, each, _LARGEST_FACT).decode("utf-8-sig")
+            if suffix == LABEL:
+                label = text.strip()
+            else:
+                attributes |= sidecar_files.READERS[suffix](text)
+        except ValueError as error:
+            yield ListProblem(f"{argument}, {each.name}", f"it cannot be read: {error}")
+    for each in pictures:
+        where = f"{argument}#{each.name}"
+        try:
+            content = _content(tar, each, MAX_PICTURE_BYTES)
+        except ValueError as error:
+            yield ListProblem(where, str(error))
+            continue
+        yield PictureUrl(where, f"{stem}/{_inside(each.name)}", attributes, content, label)
+
+
+def _content(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> bytes:
+    """Raises ValueError if it is too large, tarfile.ReadError if it is cut off."""
+    if member.size > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    file = tar.extractfile(member)
+    content = b"" if file is None else file.read()
+    if len(content) < member.size:
+        raise tarfile.ReadError(f"{member.name} ends early")
+    return content

@@ -8,7 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -115,6 +115,7 @@ def plan(
     note: hears of each row that cannot be put, in order."""
     made = PlannedVectors(table)
     there = {id: (batch, row) for batch, each in repo.tables.items() for row, id in enumerate(each.ids)}
+    planning = _Planning(made, there, fetch, replaces)
     spools: dict[str, _Spool] = {}
     with ExitStack() as opened:
         for row in rows:
@@ -122,7 +123,7 @@ def plan(
             if problem is None and id[0] not in spools:
                 spools[id[0]] = _Spool(opened.enter_context((scratch / f"{id[0]}.vectors").open("w+b")))
             if problem is None:
-                problem = _put(made, spools[id[0]], row.line, id, vector, there, fetch, replaces)
+                problem = planning.put(spools[id[0]], row.line, id, vector)
             if problem is not None:
                 made.problems[problem.kind] += 1
                 note(problem)
@@ -131,12 +132,8 @@ def plan(
             shape = (len(spool.rows), table.dimension)
             vectors: Vectors = np.memmap(scratch / f"{digit}.vectors", np.dtype("<f4"), "r", shape=shape)
             ids = sorted(spool.rows)
-            made.batches.append(VectorBatch(_of(table, ids), vectors, [spool.rows[id] for id in ids]))
+            made.batches.append(VectorBatch(replace(table, ids=ids), vectors, [spool.rows[id] for id in ids]))
     return made
-
-
-def _of(table: VectorTable, ids: list[str]) -> VectorTable:
-    return VectorTable(ids=ids, model=table.model, backbone=table.backbone, dimension=table.dimension)
 
 
 def _checked(row: VectorRow, pictures: KnownPictures, dimension: int) -> tuple[str, Vectors, VectorProblem | None]:
@@ -159,53 +156,46 @@ def _checked(row: VectorRow, pictures: KnownPictures, dimension: int) -> tuple[s
     return id, vector, VectorProblem(row.line, "unknown picture", reason) if reason else None
 
 
-def _put(
-    made: PlannedVectors,
-    spool: _Spool,
-    line: int,
-    id: str,
-    vector: Vectors,
-    there: Mapping[str, tuple[str, int]],
-    fetch: Callable[[str], Vectors],
-    replaces: bool,
-) -> VectorProblem | None:
-    """Takes a row, unless it says nothing new; returns why it cannot be put."""
-    if id in spool.lines:
-        earlier = _earlier(made, spool, id, there, fetch)
-        if np.array_equal(earlier, vector):
-            made.same += 1
-            return None
-        reason = f"it has another vector than row {spool.lines[id]} for the picture {id}"
-        return VectorProblem(line, "two vectors", reason)
-    spool.lines[id] = line
-    if id in there:
-        batch, row = there[id]
-        if np.array_equal(fetch(batch)[row], vector):
-            made.there += 1
-            return None
-        if not replaces:
-            del spool.lines[id]
-            reason = f"the picture {id} has another vector already: --replace puts this one in its place"
-            return VectorProblem(line, "another vector there", reason)
-        made.replaced.setdefault(batch, []).append(id)
-    spool.rows[id] = len(spool.rows)
-    spool.file.write(vector.astype("<f4").tobytes())
-    return None
+@dataclass
+class _Planning:
+    """Rows that go into spools one after the other. there: the batch and the row of each vector that is there."""
 
+    made: PlannedVectors
+    there: Mapping[str, tuple[str, int]]
+    fetch: Callable[[str], Vectors]
+    replaces: bool
 
-def _earlier(
-    made: PlannedVectors,
-    spool: _Spool,
-    id: str,
-    there: Mapping[str, tuple[str, int]],
-    fetch: Callable[[str], Vectors],
-) -> Vectors:
-    """The vector that an earlier row of the file has for a picture."""
-    if id not in spool.rows:
-        batch, row = there[id]
-        known: Vectors = fetch(batch)[row]
-        return known
-    spool.file.flush()
-    size = made.table.dimension * _NUMBER
-    found: Vectors = np.frombuffer(os.pread(spool.file.fileno(), size, size * spool.rows[id]), np.dtype("<f4"))
-    return found
+    def put(self, spool: _Spool, line: int, id: str, vector: Vectors) -> VectorProblem | None:
+        """Takes a row, unless it says nothing new; returns why it cannot be put."""
+        if id in spool.lines:
+            if np.array_equal(self._earlier(spool, id), vector):
+                self.made.same += 1
+                return None
+            reason = f"it has another vector than row {spool.lines[id]} for the picture {id}"
+            return VectorProblem(line, "two vectors", reason)
+        if id in self.there:
+            if np.array_equal(self._held(id), vector):
+                spool.lines[id] = line
+                self.made.there += 1
+                return None
+            if not self.replaces:
+                reason = f"the picture {id} has another vector already: --replace puts this one in its place"
+                return VectorProblem(line, "another vector there", reason)
+            self.made.replaced.setdefault(self.there[id][0], []).append(id)
+        spool.lines[id], spool.rows[id] = line, len(spool.rows)
+        spool.file.write(vector.astype("<f4").tobytes())
+        return None
+
+    def _earlier(self, spool: _Spool, id: str) -> Vectors:
+        """The vector that an earlier row of the file has for a picture."""
+        if id not in spool.rows:
+            return self._held(id)
+        spool.file.flush()
+        size = self.made.table.dimension * _NUMBER
+        found: Vectors = np.frombuffer(os.pread(spool.file.fileno(), size, size * spool.rows[id]), np.dtype("<f4"))
+        return found
+
+    def _held(self, id: str) -> Vectors:
+        batch, row = self.there[id]
+        found: Vectors = self.fetch(batch)[row]
+        return found

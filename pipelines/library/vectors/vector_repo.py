@@ -59,10 +59,7 @@ class VectorBatch:
 
     def pieces(self) -> Iterator[bytes]:
         """The file of the vectors."""
-        header = io.BytesIO()
-        shape = (len(self.table), self.table.dimension)
-        np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": False, "shape": shape})  # type: ignore[no-untyped-call]
-        yield header.getvalue()
+        yield vector_files.header(len(self.table), self.table.dimension)
         for start in range(0, len(self.rows), _ROWS):
             yield np.ascontiguousarray(self.vectors[self.rows[start : start + _ROWS]], "<f4").tobytes()
 

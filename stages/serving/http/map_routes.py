@@ -9,9 +9,10 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import FastAPI, Path, Query, Response
+from fastapi import Depends, FastAPI, Path, Query, Response
 from numpy.typing import NDArray
 
+from stages.knn.backend import Rows
 from stages.report import answer_table
 from stages.report.answer_table import CSV
 from stages.serving.answer import map_answer
@@ -30,8 +31,21 @@ _MOST_CORNERS = 300
 _LONGEST = 8192
 
 MapParameter = Annotated[str, Query(max_length=64, description="The commit of the map, as `/map` names it.")]
-OutlineParameter = Annotated[str, Query(max_length=_LONGEST, description="Corners of a polygon: x,y,x,y,…")]
-ClusterParameter = Annotated[int | None, Query(description="The number of a cluster.")]
+
+
+async def _part(
+    outline: Annotated[str, Query(max_length=_LONGEST, description="Corners of a polygon: x,y,x,y,…")] = "",
+    cluster: Annotated[int | None, Query(description="The number of a cluster.")] = None,
+    where: WhereParameter = "",
+    filter: FilterParameter = "",
+) -> Callable[[LibraryMap, Snapshot], Rows]:
+    """Gives the points that a request is about."""
+    return lambda found, snapshot: map_answer.chosen(
+        found, _admitted(snapshot, where, filter), _corners(outline), cluster
+    )
+
+
+PartParameter = Annotated[Callable[[LibraryMap, Snapshot], Rows], Depends(_part)]
 
 
 class MapRoutes:
@@ -54,7 +68,7 @@ class MapRoutes:
     async def map(self) -> Response:
         """The clusters of the map, with the values of attributes that mark them: share in the cluster, and lift, how
         many times the share in the library that is."""
-        return AsciiJSONResponse(await self._run(lambda found, snapshot: map_answer.overview(found, snapshot)))
+        return AsciiJSONResponse(await self._run(map_answer.overview))
 
     async def tile(
         self,
@@ -75,33 +89,17 @@ class MapRoutes:
 
         return AsciiJSONResponse(await self._run(made, commit))
 
-    async def pictures(
-        self,
-        outline: OutlineParameter = "",
-        cluster: ClusterParameter = None,
-        where: WhereParameter = "",
-        filter: FilterParameter = "",
-    ) -> Response:
+    async def pictures(self, part: PartParameter) -> Response:
         """The pictures in an outline or a cluster: their number, the ids of the first 10,000, and the first 200."""
+        return AsciiJSONResponse(
+            await self._run(lambda found, snapshot: map_answer.pictures(found, snapshot, part(found, snapshot)))
+        )
 
-        def made(found: LibraryMap, snapshot: Snapshot) -> dict[str, Any]:
-            places = map_answer.chosen(found, _admitted(snapshot, where, filter), _corners(outline), cluster)
-            return map_answer.pictures(found, snapshot, places)
-
-        return AsciiJSONResponse(await self._run(made))
-
-    async def table(
-        self,
-        outline: OutlineParameter = "",
-        cluster: ClusterParameter = None,
-        where: WhereParameter = "",
-        filter: FilterParameter = "",
-    ) -> Response:
+    async def table(self, part: PartParameter) -> Response:
         """The same pictures with their places as a table in CSV: id, path, x, y, cluster."""
 
         def made(found: LibraryMap, snapshot: Snapshot) -> bytes:
-            places = map_answer.chosen(found, _admitted(snapshot, where, filter), _corners(outline), cluster)
-            return answer_table.encoded(map_answer.table(found, snapshot, places), CSV)
+            return answer_table.encoded(map_answer.table(found, snapshot, part(found, snapshot)), CSV)
 
         headers = {"Content-Disposition": 'attachment; filename="map.csv"', "Cache-Control": "private, no-cache"}
         return Response(await self._run(made), headers=headers, media_type=CSV)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from stages.datum import visible_gpus
 from stages.datum.contract import StageError
-from stages.knn import bound_deviation, gpu_notices, searcher_factory
+from stages.knn import bound_deviation, searcher_factory
 from stages.knn.backend import Distances, Vectors
 from stages.knn.bound_deviation import BoundDeviationError, BoundExamination, excess, hard_rows
 from stages.knn.candidate_prover import CandidateProver
@@ -239,7 +240,7 @@ def test_of_a_large_library_some_rows_and_all_that_are_returned_are_compared(mon
 def test_a_gpu_that_fails_later_is_replaced_once() -> None:
     illegal = RuntimeError("CUDA error: an illegal memory access was encountered")
     (line,) = answer(VECTORS, imitations.plain, failing(illegal, [], after=EXAMINATION))
-    assert str(gpu_notices.text(line)).startswith("it cannot be used")
+    assert str(visible_gpus.notice_text(line)).startswith("it cannot be used")
     assert "GPU: it cannot be used for this search (RuntimeError: CUDA error: an illegal memory access" in line
 
 

@@ -13,7 +13,7 @@ from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from stages.backbone.backbone_spec import TEXT_FILE, BackboneSpec, WeightsOrigin, format_spec
-from stages.knn import gpu_notices
+from stages.datum import visible_gpus
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.grpc_proxy import passed_on
@@ -155,7 +155,9 @@ def test_a_gpu_that_a_stage_does_not_use_is_told(
     as_user: Connection, command: Command, wait_for_jobs: WaitForJobs
 ) -> None:
     """With the newest job of a pipeline that requests GPUs, once for each reason; the lines of others are not read."""
-    why = gpu_notices.line("it is not used: cuml computes distances that are too large. Searching on the CPU instead")
+    why = visible_gpus.notice(
+        "it is not used: cuml computes distances that are too large. Searching on the CPU instead"
+    )
     as_user.client.create_repo("images", project_name=as_user.project)
     gpus = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
     for name, wants in (("search", gpus), ("render", {})):

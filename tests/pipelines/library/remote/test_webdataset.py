@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.errors import LookalikeError
-from pipelines.library.remote import webdataset
+from pipelines.library.remote import picture_lists
 from pipelines.library.remote.picture_lists import ListProblem
 from pipelines.library.remote.picture_urls import PictureUrl, is_remote, is_shard
 from tests.small_archives import tarred
@@ -37,7 +37,7 @@ def test_samples_are_pictures_with_attributes_and_labels(tmp_path: Path) -> None
     url = "https://example.org/sets/train%2D000.tar?signed=1"
     for argument in (str(path), url):
         assert is_shard(argument)
-        assert list(webdataset.of_shard(argument, path)) == [
+        assert list(picture_lists.of_shard(argument, path)) == [
             PictureUrl(f"{argument}#0/a.jpg", "train-000/0/a.jpg", facts, b"picture a", "3"),
             PictureUrl(f"{argument}#0/b.seg.png", "train-000/0/b.seg.png", {}, b"mask", "dog"),
             PictureUrl(f"{argument}#0/b.png", "train-000/0/b.png", {}, b"picture b", "dog"),
@@ -57,7 +57,7 @@ def test_other_tars_stay_archives(members: dict[str, bytes], tmp_path: Path) -> 
 
 def test_facts_that_cannot_be_read_are_named_and_the_picture_stays(tmp_path: Path) -> None:
     path = shard(tmp_path, {"a.jpg": b"a", "a.json": b"[1]", "b.jpg": b"b", "b.txt": b"\xff"})
-    found = list(webdataset.of_shard("s.tar", path))
+    found = list(picture_lists.of_shard("s.tar", path))
     problems = [each for each in found if isinstance(each, ListProblem)]
     assert [each.line for each in problems] == ["s.tar, a.json", "s.tar, b.txt"]
     assert [each.content for each in found if isinstance(each, PictureUrl)] == [b"a", b"b"]
@@ -66,8 +66,8 @@ def test_facts_that_cannot_be_read_are_named_and_the_picture_stays(tmp_path: Pat
 def test_a_shard_that_is_cut_off_gives_what_is_whole(tmp_path: Path) -> None:
     path = shard(tmp_path, {f"{number}.jpg": bytes(2000) for number in range(10)})
     path.write_bytes(path.read_bytes()[:9000])
-    *found, last = webdataset.of_shard("s.tar", path)
+    *found, last = picture_lists.of_shard("s.tar", path)
     assert 2 <= len(found) <= 4 and isinstance(last, ListProblem) and "cut off" in last.reason
     path.write_bytes(b"no tar" * 200)
     with pytest.raises(LookalikeError, match="is not a tar"):
-        list(webdataset.of_shard("s.tar", path))
+        list(picture_lists.of_shard("s.tar", path))
