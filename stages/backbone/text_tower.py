@@ -22,8 +22,9 @@ from stages.datum.contract import StageError, load, spool
 from stages.datum.text_format import first_line
 
 NO_WORDS = (
-    "the model has no text tower, so it finds nothing by words: get one that has with "
-    "`python -m towers.export clip_vit_base_patch16 --out clip` (towers/README.md), then `lookalike model push clip`"
+    "the model has no text tower, so it finds nothing by words: get one that has with `make towers` and "
+    "`.venv-towers/bin/python -m towers.export clip_vit_base_patch16 --out clip` (towers/README.md), then "
+    "`lookalike model push clip`"
 )
 """The refusal of a text where the model has no words."""
 

@@ -46,13 +46,16 @@ def test_one_command_makes_a_folder_searchable(newcomer: Command) -> None:
         assert "rejected:" not in said, "the library was put into itself"
         assert "skipped results: results of lookalike's" in said
         assert "put 5 files into images" in said
+        newcomer.says("export", "own.parquet", "--vectors")
+        newcomer.says("vectors", "add", "own.parquet", "--yes")
         newcomer.says("export", "library.tar")
         elsewhere = newcomer.directory.parent / "elsewhere"
         elsewhere.mkdir()
         moved = replace(newcomer, directory=elsewhere)
         said = moved.says("import", newcomer.directory / "library.tar")
         assert re.search(r"\n4 pictures imported, searchable after \d+ s\n", said)
-        assert re.search(r"\nindex: \d+ files, all equal byte for byte\n", said)
+        for pipeline in ("index", "vector-index"):
+            assert re.search(rf"\n{pipeline}: \d+ files, all equal byte for byte\n", said)
         assert "photos/2.png" in moved.says("query", newcomer.directory / "photos" / "2.png")
     finally:
         local_server.down(root)

@@ -64,8 +64,8 @@ def query(
         list[str] | None,
         typer.Argument(
             metavar="PATH|WORDS",
-            help="Pictures, directories of them, or words for what they show. Each is one entry. What is called like "
-            "a file is one.",
+            help="Pictures, directories of them, or words for what they show. Each is one entry. What is "
+            "written like a path has to exist.",
             show_default=False,
         ),
     ] = None,
@@ -129,7 +129,7 @@ def query(
             raise typer.BadParameter("it goes with --at", param_hint="'--with-todays-code'")
         if not wait:
             raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
-        query_words.check_without(found, question)
+        query_words.check_answerable(found, question)
         interrupts.explain("interrupted: nothing was written")
         with checked(found) as wait_for_good:
             connection = open_connection(address)
@@ -161,8 +161,8 @@ def query(
     with ExitStack() as checks:
         good = checks.enter_context(checked(found)) if served is None else None
         connection = open_write_connection(address)
-        query_words.check_without(found, question)
-        query_words.check_tower(connection, found)
+        query_words.check_answerable(found, question)
+        query_words.check_tower(connection, found, [] if text else given.words)
         file = _question_file(question, connection)
         if good is not None:
             result_sheets.check(k, result_sheets.neighbours_kept(connection) if k else None)

@@ -82,20 +82,29 @@ def laid_out(words: Sequence[str]) -> Iterator[list[Path]]:
         yield files
 
 
-def check_without(found: QueryEntries, question: Question) -> None:
-    """Raises LookalikeError for a question that takes words away from pictures, which the pipelines cannot."""
+def check_answerable(found: QueryEntries, question: Question) -> None:
+    """Raises LookalikeError for a question that the pipelines cannot answer: of pictures and words together, or of
+    pictures less words."""
+    if question.text:
+        raise LookalikeError(
+            "the pipelines ask about pictures or about words: start `lookalike serve`, which asks about both in one "
+            "question"
+        )
     if question.without and found.wordless:
         raise LookalikeError(
             "the pipelines take --without from words alone: start `lookalike serve`, which takes it from pictures, too"
         )
 
 
-def check_tower(connection: Connection, found: QueryEntries) -> None:
-    """Raises LookalikeError for words where the newest model has no text tower."""
+def check_tower(connection: Connection, found: QueryEntries, words: Sequence[str]) -> None:
+    """Raises LookalikeError for words where the newest model has no text tower. words: arguments that are not paths,
+    which are perhaps paths with a slip in them."""
     if found.worded and not connection.retry(Repository(connection, REPO).exists, f"/{TEXT_FILE}"):
+        slip = next((each for each in words if " " not in each), "")
+        taken = f"{slip}: there is no such file, and as words: " if slip else ""
         raise LookalikeError(
-            f"{load('stages.backbone.text_tower').NO_WORDS}; the page of `lookalike serve` finds words in names and "
-            "attributes without one"
+            f"{taken}{load('stages.backbone.text_tower').NO_WORDS}; the search box of `lookalike serve` finds words in "
+            "names and attributes without one"
         )
 
 

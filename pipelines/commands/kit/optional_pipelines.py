@@ -120,9 +120,11 @@ def _say_costs(connection: Connection, group: str, missing: Sequence[str], once:
         say(f"index reads its {counted(work.segments, 'segment', 'segments')} once more now, and no vector or pixel")
 
 
-def off(connection: Connection, group: str, upstream: bool = True) -> None:
-    """Deletes a group's pipelines, and says so. upstream: with those of other groups that only they read."""
+def off(connection: Connection, group: str, upstream: bool = True) -> bool:
+    """Deletes a group's pipelines, and says so; returns whether one was there. upstream: with those of other groups
+    that only they read."""
     done = optional_deployment.remove(connection, group, upstream)
     say_all(map(str, done))
     if not done:
-        say("none of these pipelines is deployed: nothing to do")
+        say(f"{enumerated(_names(group))}: not deployed, so there is nothing to do")
+    return bool(done)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from pipelines.analysis.measurement import optional_deployment
-from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS
+from pipelines.analysis.measurement.optional_deployment import ANNOTATIONS, MAP
 from pipelines.analysis.time_travel import past_library
 from pipelines.client import server_choice
 from pipelines.client.commit_sets import commit_at
@@ -41,6 +41,9 @@ _MOST_PATHS = 5
 """Most differing files of a pipeline that are named."""
 
 _STREAM = Path("-")
+
+_OF_INPUTS = {ANNOTATIONS: ANNOTATIONS, MAP: MAP, "vector-index": "vectors"}
+"""Opt-in pipelines of what people put into the library, with their groups: an import deploys those that it had."""
 
 
 @app.command(
@@ -79,7 +82,8 @@ def export_library(
         raise typer.BadParameter("a library is exported with all its commits", param_hint="'--at'")
     connection = open_connection(address)
     names = [spec.name for spec in pipeline_specs.upstream_first(pipeline_specs.load(specs_directory.current()))]
-    names.insert(names.index("index") if "index" in names else 0, ANNOTATIONS)  # where it is deployed
+    names.insert(names.index("index") if "index" in names else 0, ANNOTATIONS)  # where they are deployed
+    names += [each for each in _OF_INPUTS if each != ANNOTATIONS]
     on = errors if file == _STREAM else console
     planned = library_export.plan(connection)
     with _target(file, [each.commit for each in planned]) as target:
@@ -151,8 +155,9 @@ def import_library(
         ids.write_text(library_import.table(imported))
         say(f"their ids there and here: {display_path(ids)}")
     made = make_searchable(connection) if server.local else {}
-    if server.local and any(each.pipeline == ANNOTATIONS for each in imported.outputs):  # index has passed them on
-        optional_deployment.deploy(connection, ANNOTATIONS, lambda each: say(str(each)))
+    exported = {each.pipeline for each in imported.outputs}
+    for group in (of for name, of in _OF_INPUTS.items() if server.local and name in exported):
+        optional_deployment.deploy(connection, group, lambda each: say(str(each)))
     if not wait:
         say("nothing was compared: run this again when the jobs have ended")
         return

@@ -39,6 +39,10 @@ _SHOWN = 5
 """Failures that are named."""
 
 
+_PRIVATE = "is not on the public internet"
+"""Part of the reason for an address that only --networks allows."""
+
+
 class FailureLog:
     """The URLs and the lines that gave no picture, each with its reason, in a file. Names the first ones at its end."""
 
@@ -46,10 +50,12 @@ class FailureLog:
         self.place = place
         self._file = place.open("w", encoding="utf-8", errors="backslashreplace")
         self._shown: list[str] = []
+        self._private = False
 
     def add(self, what: str, reason: str) -> None:
         """Notes one of them."""
         print(what, reason, sep="\t", file=self._file)
+        self._private |= _PRIVATE in reason
         if len(self._shown) < _SHOWN:
             self._shown.append(f"left out {what}: {reason}")
 
@@ -64,6 +70,7 @@ class FailureLog:
             raise LookalikeError(
                 f"{counted(number, 'picture is', 'pictures are')} not there: {display_path(self.place)} has the reason "
                 "of each; the same command fetches what is missing"
+                f"{', with --networks also from networks that are not public' if self._private else ''}"
             )
         self.place.unlink()
 
@@ -100,7 +107,7 @@ def add(paths: Sequence[str], options: RemoteOptions, agree: Agreement) -> None:
     left_out = result.failures.total()
     numbers = {"replaced": result.replaced, "unchanged": result.unchanged, "left out": left_out}
     more = "".join(f", {number:,} {word}" for word, number in numbers.items() if number)
-    end = f", searchable after {time.monotonic() - began:,.0f} s" if done and options.wait else ""
+    end = f", searchable after {time.monotonic() - began:,.0f} s" if result.put and options.wait else ""
     say(f"{counted(result.put - result.replaced, 'picture', 'pictures')} added{more}{end}")
     stated_facts.put_attributes(connection, paths, result.stated, options)
     stated_facts.put_labels(connection, paths, result.labels)

@@ -207,7 +207,8 @@ def list_(
             say(each)
         return
     say(f"{model.described}: {counted(len(having & known), 'picture has', 'pictures have')} a vector")
-    say(f"{counted(len(without), 'picture has', 'pictures have')} none, and cannot be found by these vectors")
+    if without:
+        say(f"{counted(len(without), 'picture has', 'pictures have')} none, and cannot be found by these vectors")
     if gone := len(having - known):
         say(
             f"{counted(gone, 'vector is', 'vectors are')} of pictures that are not in the library: they count if these "
@@ -264,5 +265,5 @@ def clear(wait: WaitOption = True, address: AddressOption = "") -> None:
 @vectors_app.command(examples=("lookalike vectors off",))
 def off(address: AddressOption = "") -> None:
     """Delete the pipeline that indexes the vectors. The vectors stay."""
-    optional_pipelines.off(open_write_connection(address), _GROUP)
-    say(f"the vectors stay in the repo {REPO}")
+    if optional_pipelines.off(open_write_connection(address), _GROUP):
+        say(f"the vectors stay in the repo {REPO}")

@@ -153,8 +153,10 @@ def _view(snapshot: Snapshot) -> DecodeContext:
 
 def no_text_tower() -> Refusal:
     """A question in words that the model does not have."""
-    without_one = "`where` finds words in names and attributes without one: anywhere ILIKE '%snow%'"
-    return Refusal(422, "no-text-tower", f"{load('stages.backbone.text_tower').NO_WORDS}; {without_one}")
+    without_one = (
+        "the page's search box, and GET /pictures?where=anywhere ILIKE '%snow%', find words in names and attributes"
+    )
+    return Refusal(422, "no-text-tower", f"{load('stages.backbone.text_tower').NO_WORDS}; {without_one} without one")
 
 
 def _stated(snapshot: Snapshot, question: Question) -> Vectors:

@@ -182,7 +182,7 @@ function worded(text) {
   if (hasWords()) return bar.pick({ text });
   bar.pick({ where: suggestions.anywhere(text) });
   return notices.complain(
-    `These are the names and values that contain “${text}”. The model has no text tower, so it does not find what pictures show.`,
+    `Only names and values were searched for “${text}”: the model has no text tower, so it does not find what pictures show.`,
   );
 }
 
@@ -219,7 +219,11 @@ function showStanding() {
   byId("newer").hidden = !view.isOld(current);
   byId("view-classify").hidden = !current.classify;
   byId("view-copies").hidden = !current.copies;
-  byId("address").placeholder = current.text ? "Describe a picture, or type a name" : "Type a name or value, or paste a picture";
+  const takesNone = current.state === "ready" && current.search !== false && !current.embeds && !current.classify;
+  document.body.classList.toggle("library-only", takesNone);
+  byId("hero-more").textContent = takesNone ? "Pick any picture in the library below." : "Or pick any picture in the library below.";
+  const typed = takesNone ? "Type a name or value" : "Type a name or value, or paste a picture";
+  byId("address").placeholder = current.text ? "Describe a picture, or type a name" : typed;
   byId("view-map").hidden = !current.map;
   byId("views").hidden = current.search === false || !(current.classify || current.copies || current.map);
   const { model } = current.classify ?? {};

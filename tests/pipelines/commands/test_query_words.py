@@ -83,8 +83,11 @@ def test_a_model_without_words_says_so_before_anything_is_put(
 ) -> None:
     before = CommitWriter(as_user, "queries").newest()
     (command.directory / "snow.txt").write_text("snow")
-    for given in (["snow"], ["snow.txt"], ["--text", "what is this?"], ["snow", "--without", "ice"]):
-        refused = command.fails("query", *given)
+    for given in (["snow"], ["snow.txt"], ["--text", "what is this?"], ["red snow", "--without", "ice"]):
+        refused = command.fails("query", *given).removeprefix("snow: there is no such file, and as words: ")
         assert refused.startswith("the model has no text tower, so it finds nothing by words: get one")
         assert "lookalike model push" in refused and "names and attributes" in refused
+    assert command.fails("query", "chelsae").startswith("chelsae: there is no such file, and as words: the model has")
+    together = command.fails("query", "snow.txt", "--text", "red", "--pipeline")
+    assert together.startswith("the pipelines ask about pictures or about words: start `lookalike serve`")
     assert CommitWriter(as_user, "queries").newest() == before

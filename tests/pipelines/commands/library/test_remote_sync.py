@@ -166,6 +166,8 @@ def test_a_list_is_mirrored_unless_a_line_of_it_is_bad(repo: Connection, command
             file.write_text("\n".join([*(server.url(f"/{each}.png") for each in letters), *more]))
 
         listed("abc")
+        closed = command.run("add", "list.txt", "--no-wait")
+        assert closed.returncode == 1 and "with --networks also from networks that are not public" in closed.stderr
         assert sync(command, "list.txt", *HERE) == "synced list.txt: 3 added, 0 changed, 0 removed, 0 unchanged"
         listed("ab", "oops")
         said = command.run("sync", "list.txt", "--no-wait", *HERE)

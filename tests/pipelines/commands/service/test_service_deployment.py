@@ -86,7 +86,7 @@ def test_it_is_created_once_keeps_its_choices_and_is_deleted_with_its_secret(
     assert said.splitlines()[1:] == ["pipeline serve: deleted", "secret lookalike-serve: deleted"]
     assert service_discovery.deployed(here) is None
     assert not service_discovery.token_file(here).exists()
-    assert command.says("serve", "--off").splitlines()[1:] == ["none of these pipelines is deployed: nothing to do"]
+    assert command.says("serve", "--off").splitlines()[1:] == ["serve: not deployed, so there is nothing to do"]
 
 
 def test_options_of_a_service_that_runs_here_are_refused(command: Command) -> None:

@@ -43,6 +43,21 @@ def test_the_start_is_told_and_the_question_goes_on_by_itself(alone: Service, re
     tab.answered("new.png", tiles=12)
 
 
+def test_a_service_without_the_model_of_its_vectors_offers_no_uploads(
+    alone: Service, ready: Snapshot, opened: Open
+) -> None:
+    offered = "#choose", "#hero .fine"
+    tab = opened(alone).open()
+    for each in offered:
+        expect(tab.find(each)).to_be_visible()
+    alone.state = SnapshotState("ready", snapshot=replace(ready, embedder=None))
+    tab = opened(alone).open()
+    expect(tab.find("#hero-more")).to_have_text("Pick any picture in the library below.", timeout=WAIT)
+    expect(tab.find("#address")).to_have_attribute("placeholder", "Type a name or value")
+    for each in offered:
+        expect(tab.find(each)).to_be_hidden()
+
+
 def test_an_empty_library_says_what_to_do_and_pictures_appear(alone: Service, ready: Snapshot, opened: Open) -> None:
     alone.state = SnapshotState("empty", "the library is empty: add pictures with `lookalike add DIRECTORY`")
     tab = opened(alone).open()

@@ -94,7 +94,7 @@ def test_without_a_text_tower_words_find_names_and_the_page_says_so(tab: Tab) ->
     tab.page.keyboard.type("SOUTH")
     tab.page.keyboard.press("Enter")
     expect(tab.find("#chips")).to_contain_text("Contains “SOUTH”", timeout=WAIT)
-    expect(tab.find("#message")).to_contain_text("The model has no text tower")
+    expect(tab.find("#message")).to_contain_text("the model has no text tower")
     expect(tab.tiles).to_have_count(20, timeout=WAIT)
     tab.open("/?text=north")
     expect(tab.find("#notice")).to_contain_text("This model does not know words", timeout=WAIT)
