@@ -122,7 +122,7 @@ INSIDE = saying(b"", "Location: http://169.254.169.254/latest/meta-data", status
         (closing, 3, "does not answer as a web server does"),
         (short, 3, "is cut off"),
         (LOOP, 6, "redirects more than 5 times"),
-        (INSIDE, 1, "169.254.169.254 is not on the public internet"),
+        (INSIDE, 1, "169.254.169.254 is not on the public internet, so it is not asked for pictures; FETCH_FROM"),
     ],
 )
 def test_what_may_be_there_later_fails_the_datum_and_names_the_url(
