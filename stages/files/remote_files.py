@@ -142,7 +142,7 @@ def original(files: RemoteFiles, record: UrlRecord) -> bytes:
         if error.code == TOO_LARGE:
             url_records.verify(record, b"")
         private = error.code == "private-address"
-        fix = "; FETCH_FROM allows its network: see the overlay by-reference in docs/overlays.md" if private else ""
+        fix = "; FETCH_FROM allows its network: see the overlay private-urls in docs/overlays.md" if private else ""
         raise StageError(f"{record.path} cannot be fetched from {record.url} now: {error.message}{fix}") from error
     url_records.verify(record, found.content)
     return found.content

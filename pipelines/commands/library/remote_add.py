@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from pipelines.client import server_choice
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import progress
 from pipelines.commands.kit.job_completion import UploadedNames, conclude_all
@@ -31,6 +32,9 @@ from stages.files.url_fetcher import FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.url_names import name_of
+
+FETCH_FROM = "FETCH_FROM"
+"""The variable of preprocess with the networks that it may ask though they are not public."""
 
 _SECONDS = 120.0
 """For which a file may take to come."""
@@ -145,13 +149,32 @@ def fetch(
     options: RemoteOptions,
     agree: Agreement,
 ) -> tuple[RemoteResult, FailureLog]:
-    """Fetches pictures and puts them into the library."""
+    """Fetches pictures and puts them into the library. Raises LookalikeError, before it asks for any, if they are to
+    stay at their URLs, and preprocess may not ask the networks of the options for them."""
+    if options.by_reference:
+        _require_reach(connection, options.networks)
     failures = FailureLog(fetch_journal.place(_identity(connection)).with_suffix(".failed.tsv"))
     with closing(failures), progress.counting("fetching pictures") as counting:
         ingest = RemoteIngest(
             connection, journal, fetcher, agree, failures.add, counting, by_reference=options.by_reference
         )
         return ingest.run(found), failures
+
+
+def _require_reach(connection: Connection, wanted: Sequence[str]) -> None:
+    running = ProjectJobs(connection).pipelines().get("preprocess")
+    if running is None:
+        return
+    stated = running.details.transform.env.get(FETCH_FROM, "")
+    allowed = set(public_addresses.networks(stated))
+    asked = set(public_addresses.networks(" ".join(wanted)))
+    if refused := sorted(map(str, asked - allowed)):
+        together = ",".join(sorted(map(str, asked | allowed)))
+        raise LookalikeError(
+            f"preprocess may not fetch from {', '.join(refused)}, so its jobs would fail; nothing was added. "
+            f"`{FETCH_FROM}={together} lookalike deploy --overlay private-urls` lets it; or add the pictures without "
+            "--by-reference"
+        )
 
 
 def pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:

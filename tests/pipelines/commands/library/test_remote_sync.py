@@ -22,6 +22,7 @@ from pipelines.library.block_store import BlockDownloads
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.record.sources import Source
 from tests.command import Command
+from tests.pipelines.stand_ins import copying_spec, deploy_specs
 from tests.s3_server import S3Server, named_s3_server
 from tests.small_archives import tarred
 from tests.stages.serving.segments import write_segment
@@ -188,6 +189,21 @@ def test_options_that_do_not_go_together_are_refused(command: Command, tmp_path:
     for arguments in (("sync", "folder", "--by-reference"), ("add", "folder", "--by-reference")):
         assert "--by-reference" in command.run(*arguments).stderr
     assert "not a network" in command.run("sync", "s3://b/p", "--networks", "here", "--dry-run").stderr
+
+
+def test_nothing_stays_at_a_url_that_preprocess_may_not_ask(repo: Connection, command: Command) -> None:
+    spec = copying_spec("preprocess", "images")
+    deploy_specs(repo, spec)
+    with web(saying(picture("a"))) as server:
+        url = server.url("/a.png")
+        said = command.run("add", url, "--by-reference", *HERE, "--no-wait").stderr
+        assert "preprocess may not fetch from 127.0.0.0/8" in said and "nothing was added" in said
+        assert "FETCH_FROM=127.0.0.0/8 lookalike deploy --overlay private-urls" in said
+        assert names(repo, command) == []
+        spec["transform"]["env"]["FETCH_FROM"] = "127.0.0.0/8"
+        deploy_specs(repo, spec)
+        command.says("add", url, "--by-reference", *HERE, "--no-wait")
+    assert names(repo, command) == ["127.0.0.1/a.png"]
 
 
 def test_what_stays_at_its_url_can_be_removed_restored_joined_and_shown(
