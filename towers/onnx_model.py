@@ -94,7 +94,9 @@ class OnnxModel:
             "pixel_values": np.zeros((1, 3, side, side), np.float32),
         }
         path, outputs = self.files[kind], self.outputs[kind]
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3  # errors, and no advice on weights that are not used
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         asked, had = ([each.name for each in ends] for ends in (session.get_inputs(), session.get_outputs()))
         chosen = [each for each in outputs if each in had][:1]
         if not chosen or name not in asked or not given.keys() >= set(asked):
@@ -103,8 +105,9 @@ class OnnxModel:
                 f"{' or '.join(outputs)}"
             )
         found = [session.run(chosen, {each: {**given, name: row[None]}[each] for each in asked})[0] for row in rows]
-        vectors: NDArray[np.float32] = np.concatenate(found)
-        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = np.concatenate(found)
+        unit: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return unit
 
 
 def has_onnx(directory: Path) -> bool:
@@ -180,9 +183,7 @@ def _backbone(name: str, settings: Sequence[Mapping[str, Any]], graphs: Sequence
     """KerasHub's model, of the sizes and with the weights of the graphs. settings, graphs: of texts, of pictures."""
     said, seen = graphs
     scopes = {**_LAYERS, **_OTHER_LAYERS[name]}
-    words, places, spots = (
-        graph.table(scope) for graph, scope in zip((said, said, seen), _LAYERS.values(), strict=False)
-    )
+    words, places, spots = map(OnnxGraph.table, (said, said, seen), _LAYERS.values())  # the first three
     patch = len(seen.convolution(scopes["vision_encoder.embedding.patch_embedding"])[0])
     side, dimension = patch * isqrt(len(spots)), said.linear([*scopes.values()][-1])[1].size  # a class has a place, too
     blocks = [f"{each}/encoder/layers" for each in (_TEXT, _VISION)]
