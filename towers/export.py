@@ -1,5 +1,5 @@
-"""`python -m towers.export PRESET --out DIRECTORY|FILE.keras`: the towers of a model of KerasHub or OpenCLIP as files
-that `lookalike model push` takes. Needs the environment of requirements.lock."""
+"""`python -m towers.export PRESET --out DIRECTORY|FILE.keras`: the towers of a model of KerasHub, OpenCLIP or ONNX
+as files that `lookalike model push` takes. Needs the environment of requirements.lock."""
 
 import argparse
 import sys
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.backbone import export_proof
+from towers.onnx_model import has_onnx, read_onnx
 from towers.open_clip import SETTINGS, read_model
 from towers.plain import UnknownTowerError, original, plain
 from towers.tokens import original_tokens, tokenizer_of
@@ -28,8 +29,9 @@ class NotEqualError(Exception):
 
 @dataclass(frozen=True)
 class ModelSource:
-    """A model to export. backbone, preprocessor: KerasHub's, the latter of texts, None for a model without words.
-    scale, offset: of pixels. origin: for people. pictures, texts: its own vectors, of pictures and of tokens."""
+    """A model to export. backbone, preprocessor: KerasHub's, the latter of texts, or a tokenizer as it is, None for a
+    model without words. scale, offset: of pixels. origin: for people. pictures, texts: its own vectors, of pictures and
+    of tokens."""
 
     backbone: Any
     preprocessor: Any
@@ -50,15 +52,17 @@ def hub_source(backbone: Any, converter: Any, origin: str, preprocessor: Any = N
 
 
 def read_source(preset: str, image_size: int | None = None) -> ModelSource:
-    """The model of a directory of OpenCLIP, or of a preset of KerasHub. Raises what these raise."""
-    if (Path(preset) / SETTINGS).is_file():
-        found = read_model(Path(preset))
+    """The model of a directory of OpenCLIP or of ONNX files, or of a preset of KerasHub. Raises what these raise."""
+    directory = Path(preset)
+    is_open_clip = (directory / SETTINGS).is_file()
+    if is_open_clip or has_onnx(directory):
+        found = read_model(directory) if is_open_clip else read_onnx(directory)
         return ModelSource(
             found.backbone,
             found.preprocessor,
             found.scale,
             found.offset,
-            f"OpenCLIP: {Path(preset).name}",
+            f"{'OpenCLIP' if is_open_clip else 'ONNX'}: {directory.name}",
             found.picture_vectors,
             found.text_vectors,
         )
@@ -94,9 +98,9 @@ def export_words(source: ModelSource, path: Path) -> float:
     Raises NotEqualError, and writes nothing, if the tokens of a text differ, or a vector by more than the tolerance;
     UnknownTowerError if it cannot be rebuilt.
     """
-    model = text_network(source.backbone, source.preprocessor.sequence_length, "text")
     tokenizer = tokenizer_of(source.preprocessor)
     tokens = original_tokens(source.preprocessor, export_proof.TEXTS)
+    model = text_network(source.backbone, tokens.shape[1], "text")
     for text, theirs in zip(export_proof.TEXTS, tokens.tolist(), strict=True):
         ours = tokenizer.encode(text).ids
         if ours != theirs:
@@ -156,7 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m towers.export", description=__doc__)
     parser.add_argument(
         "preset",
-        help="dinov2_small, clip_vit_base_patch16, siglip_base_patch16_224, another one, or a directory of OpenCLIP",
+        help="dinov2_small, clip_vit_base_patch16, siglip_base_patch16_224, ..., or a directory of OpenCLIP or ONNX",
     )
     parser.add_argument(
         "--image-size", type=int, help="side of the pictures in pixels, for DINOv2 alone (a multiple of 14)"

@@ -16,7 +16,9 @@ _BLANK = "[\\t\\n\\v\\f\\r ]"  # what TensorFlow calls white space
 
 
 def original_tokens(preprocessor: Any, texts: Sequence[str]) -> NDArray[np.int32]:
-    """The tokens, int32 (n, length), that a preset's own preprocessor gives of texts."""
+    """The tokens, int32 (n, length), that a preset's own preprocessor, or a tokenizer, gives of texts."""
+    if isinstance(preprocessor, Tokenizer):
+        return np.asarray([preprocessor.encode(text).ids for text in texts], np.int32)
     pictures, preprocessor.image_converter = preprocessor.image_converter, None
     try:
         given = [preprocessor({"images": None, "prompts": [text]})["token_ids"] for text in texts]
@@ -28,6 +30,8 @@ def original_tokens(preprocessor: Any, texts: Sequence[str]) -> NDArray[np.int32
 def tokenizer_of(preprocessor: Any) -> Tokenizer:
     """The tokenizer of a preset's preprocessor, with the tokens before and after a text, and cut or padded to its
     length. Raises ValueError for a preprocessor of another kind than CLIP's and SigLIP's."""
+    if isinstance(preprocessor, Tokenizer):
+        return preprocessor
     theirs = preprocessor.tokenizer
     if hasattr(theirs, "proto"):
         made = _of_sentences(theirs.proto, preprocessor.canonicalize_text)

@@ -1,4 +1,5 @@
-"""Towers of KerasHub, exported in their own environment, are pushed as plain models with equal vectors."""
+"""Towers of KerasHub, OpenCLIP and ONNX, exported in their own environment, are pushed as plain models with equal
+vectors."""
 
 import os
 import re
@@ -20,9 +21,18 @@ needs_keras_hub = pytest.mark.skipif(not PYTHON.exists(), reason="needs KerasHub
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with files of small towers, which the export has proved equal to KerasHub's own layers."""
-    directory = tmp_path_factory.mktemp("towers")
+    return _run("small.py", tmp_path_factory.mktemp("towers"))
+
+
+@pytest.fixture(scope="module")
+def from_onnx(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same of ONNX files, whose towers are equal to what ONNX Runtime computes of them."""
+    return _run("small_onnx.py", tmp_path_factory.mktemp("onnx"))
+
+
+def _run(program: str, directory: Path) -> Path:
     done = subprocess.run(
-        [PYTHON, ROOT / "tests" / "towers" / "small.py", directory],
+        [PYTHON, ROOT / "tests" / "towers" / program, directory],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -65,6 +75,25 @@ def test_exported_presets_have_words(exported: Path, tmp_path: Path, name: str, 
     assert (tower.dimension, tower.length) == (dimension, length)
     small, capital, other = tower.embed(["a red bicycle", "A Red  BICYCLE", "a blue boat"])
     assert small.tobytes() == capital.tobytes() != other.tobytes()
+    assert tower.unread("two dogs " * 100).startswith(("two dogs", "dogs two"))
+
+
+@needs_keras_hub
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("name", "dimension"), [("clip-14", 24), ("clip-17", 24), ("siglip-14", 32), ("siglip-17", 32)]
+)
+def test_towers_of_onnx_files_have_words(from_onnx: Path, tmp_path: Path, name: str, dimension: int) -> None:
+    """small_onnx.py has also had bad files refused: quantised, of other architectures, weights elsewhere."""
+    assert main([str(from_onnx / name), f"--out={tmp_path}"]) == 0
+    spec = parse_spec((tmp_path / SPEC_FILE).read_bytes())
+    assert (spec.name, spec.image_size, spec.dimension) == (name, 32, dimension)
+    assert spec.weights.origin == f"ONNX: {name}"
+    tower = load_text_tower(tmp_path)
+    assert tower is not None
+    assert (tower.dimension, tower.length) == (dimension, 20)
+    small, spaces, other = tower.embed(["a red bicycle", "a red  bicycle", "a blue boat"])
+    assert small.tobytes() == spaces.tobytes() != other.tobytes()
     assert tower.unread("two dogs " * 100).startswith(("two dogs", "dogs two"))
 
 
