@@ -59,6 +59,7 @@ def test_the_specifications_name_the_images() -> None:
             "stages.preprocess",
             "stages.render",
             "stages.select",
+            "stages.vector_index",
         ],
         "rapids": ["stages.index", "stages.search"],
         "rapids-cuda13": ["stages.index", "stages.search"],
