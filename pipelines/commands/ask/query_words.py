@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from pipelines.client.backbones import REPO
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
@@ -41,7 +43,9 @@ def divided(arguments: Sequence[str], text: str) -> QueryArguments:
     """Arguments as paths and as words. A path that exists is one of pictures, and so is what is written like a path: a
     pattern, something with a picture's ending, or with a / and no space. text: further words, of one question with the
     pictures if there are any. Raises LookalikeError for a path that is not there, for words that are no text, and if
-    nothing is given."""
+    nothing is given; BadParameter for an empty argument."""
+    if "" in arguments:
+        raise typer.BadParameter("one is empty (the current directory is .)", param_hint="'PATH|WORDS'")
     paths: list[Path] = []
     words: list[str] = []
     for each in arguments:

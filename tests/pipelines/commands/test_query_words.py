@@ -50,7 +50,6 @@ def test_words_are_what_is_not_called_like_a_file(
         ("holiday/beach", "holiday/beach: not found"),
         ("holiday 2/*.png", r"holiday 2/\*.png: no file matches; words with such characters go with --text"),
         ("what is this?", "no file matches; words"),
-        ("", "there are no words to search for"),
         (" \t", "there are no words to search for"),
         ("red\x00", r"text: it holds a character that is no text \(U\+0000\)"),
         ("word " * 10_000, "text: string should have at most 8000 characters"),

@@ -250,15 +250,10 @@ def test_specifications_are_written_with_their_groups(here: Connection, tmp_path
 def test_a_directory_without_the_groups_has_the_shipped_ones(tmp_path: Path) -> None:
     (tmp_path / "evaluate").mkdir()
     (tmp_path / "evaluate" / "mine.json").write_text(json.dumps(document("mine", "neighbours")))
-    shipped = sorted((pipeline_specs.SHIPPED_SPECS / "duplicates").glob("*.json"))
-    further = [
-        *sorted((pipeline_specs.SHIPPED_SPECS / "listing").glob("*.json")),
-        *sorted((pipeline_specs.SHIPPED_SPECS / "annotations").glob("*.json")),
-        pipeline_specs.SHIPPED_SPECS / "map" / "map.json",
-        pipeline_specs.SHIPPED_SPECS / "serve" / "serve.json",
-        *sorted((pipeline_specs.SHIPPED_SPECS / "classify").glob("*.json")),
-    ]
-    assert set(optional_specs.optional_files(tmp_path)) == {*shipped, tmp_path / "evaluate" / "mine.json", *further}
+    others = [each for each in optional_specs.DIRECTORIES if each != "evaluate"]
+    shipped = {path for each in others for path in (pipeline_specs.SHIPPED_SPECS / each).glob("*.json")}
+    assert shipped
+    assert set(optional_specs.optional_files(tmp_path)) == {*shipped, tmp_path / "evaluate" / "mine.json"}
 
 
 def test_the_work_for_a_large_library_is_told(
