@@ -54,7 +54,7 @@ class Forked(subprocess.Popen[str]):
 
     def _wait(self, timeout: float | None) -> int:
         if self.returncode is None:
-            if not select.select([self._status], [], [], timeout)[0]:
+            if not readable(self._status, timeout):
                 raise subprocess.TimeoutExpired(self.args, timeout or 0)
             (self.returncode,) = _STATUS.unpack(os.read(self._status, _STATUS.size))
             os.close(self._status)
@@ -105,6 +105,14 @@ _origins: dict[tuple[str, str], _Origin] = {}
 def start(arguments: Sequence[str], stderr: int, program: str = PROGRAM) -> Forked:
     """Starts a program with these arguments, this process's variables and directory, and a pipe as its stdout."""
     return Forked(arguments, program, stdout=subprocess.PIPE, stderr=stderr)
+
+
+def readable(source: int, seconds: float | None) -> bool:
+    """Whether there is something to read within some seconds, None for any number. select() knows no file above
+    1,023."""
+    waiting = select.poll()
+    waiting.register(source, select.POLLIN)
+    return bool(waiting.poll(None if seconds is None else 1000 * seconds))
 
 
 def run(arguments: Sequence[str], program: str = PROGRAM) -> subprocess.CompletedProcess[str]:

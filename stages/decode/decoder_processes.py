@@ -149,7 +149,7 @@ class _Process:
         try:
             self._greet(running.stdout)
             _send(running.stdin, asked.as_facts() | {"bytes": len(data)}, data)
-            if not select.select([running.stdout], [], [], LONGEST)[0]:
+            if not _readable(running.stdout, LONGEST):
                 running.kill()
                 raise BadPicture(f"a {kind.value} picture that takes more than {LONGEST / 60:g} minutes to decode")
             reply = _received(running.stdout)
@@ -205,6 +205,14 @@ def _program() -> list[str]:
     """Starts this module with the packages that this process sees."""
     start = f"import sys; sys.path[:0] = {sys.path!r}; from stages.decode.decoder_processes import main; main()"
     return [sys.executable, "-c", start]
+
+
+def _readable(stream: IO[bytes], seconds: float) -> bool:
+    """Whether there is something to read within some seconds. select() refuses the files of a process with more than a
+    thousand open ones, as the service has with as many connections."""
+    waiting = select.poll()
+    waiting.register(stream, select.POLLIN)
+    return bool(waiting.poll(1000 * seconds))
 
 
 def _send(to: BinaryIO | IO[bytes], facts: Mapping[str, Any], *contents: bytes) -> None:

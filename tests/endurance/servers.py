@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from uuid import uuid4
 
 import python_pachyderm
 
+from tests.forking import readable
 from tests.localpachd import power_disk
 from tests.localpachd.power_disk import PowerDisk
 
@@ -181,6 +181,6 @@ def _ends(pid: int, until: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], max(0.0, until - time.monotonic()))[0])
+        return readable(handle, max(0.0, until - time.monotonic()))
     finally:
         os.close(handle)

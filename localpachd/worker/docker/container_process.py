@@ -37,6 +37,14 @@ _PROGRAM = re.compile(r'exec: "(.*?)": (?:stat .*: )?(no such file or directory|
 _DIRECTORY = re.compile(r'chdir to cwd \("(.*?)"\)')
 
 
+def readable(source: Any, seconds: float) -> bool:
+    """Whether there is something to read within some seconds. select() knows no file above 1,023, and a server may have
+    more open."""
+    waiting = select.poll()
+    waiting.register(source, select.POLLIN)
+    return bool(waiting.poll(1000 * seconds))
+
+
 class ContainerProcess(CommandProcess):
     """A command in a container: `command` is as for `POST /containers/{id}/exec`. Raises EngineError when the engine
     cannot start anything."""
@@ -66,7 +74,7 @@ class ContainerProcess(CommandProcess):
         """As `CommandProcess` says. An engine does not report that it has passed on everything: it falls
         silent."""
         with self._reading:
-            while not self.ended and select.select([self._stream], [], [], _SILENCE)[0] and self._drain():
+            while not self.ended and readable(self._stream, _SILENCE) and self._drain():
                 pass
             if not self.ended:
                 self._output.release()

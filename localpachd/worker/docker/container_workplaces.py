@@ -5,7 +5,6 @@ other: each finds the files that earlier ones left outside of `/pfs`.
 """
 
 import os
-import select
 import shutil
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,7 +17,7 @@ from localpachd.worker import environment, secret_store
 from localpachd.worker.docker import container, container_reaper, container_users
 from localpachd.worker.docker.container import Container, ContainerFiles
 from localpachd.worker.docker.container_engine import ContainerEngine, EngineError
-from localpachd.worker.docker.container_process import ContainerProcess
+from localpachd.worker.docker.container_process import ContainerProcess, readable
 from localpachd.worker.docker.container_reaper import ContainerReaper
 from localpachd.worker.docker.container_users import ContainerUser
 from localpachd.worker.docker.image_puller import ImagePuller
@@ -238,8 +237,7 @@ class RelayProcess:
             pass_fds=network.inherited,
         )
         assert self._process.stdout is not None and self._process.stderr is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], _PATIENCE)
-        if not ready or not self._process.stdout.read(1):
+        if not readable(self._process.stdout, _PATIENCE) or not self._process.stdout.read(1):
             self._process.kill()
             said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
             self.close()

@@ -1,9 +1,11 @@
 import io
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +83,19 @@ def test_a_process_decodes_as_this_one_does(
     assert np.array_equal(here.framed.pixels, there.framed.pixels)
     assert (here.framed.size, *here[1:]) == (there.framed.size, *there[1:])
     assert bool(here.thumbnail) == (shown and not cut)
+
+
+def test_a_process_with_many_open_files_decodes_too() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip(f"this machine allows {hard} open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    with ExitStack() as held:
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1100):
+            held.enter_context(open(os.devnull, "rb"))  # noqa: PTH123
+        decoders = held.enter_context(closing(DecoderProcesses()))
+        assert decoders.normalise(jpeg(0), FileKind.JPEG, FRAMING).framed.pixels.shape == (SIDE, SIDE, 3)
 
 
 def test_a_bad_picture_has_the_same_reason(decoders: DecoderProcesses) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.worker.machine import leftover_processes
 from tests import servers
+from tests.forking import readable
 from tests.servers import Localpachd
 
 _PROGRAMS = ("sh", "cat", "setsid", "setpriv", "env", "sleep", "taskset")
@@ -48,7 +48,7 @@ def ended(process: int, seconds: float) -> bool:
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], seconds)[0])
+        return readable(handle, seconds)
     finally:
         os.close(handle)
 
