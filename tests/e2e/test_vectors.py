@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,23 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> It
         world.query("red.png", paint(1, 70))
         world.settle(world.push(backbones["first"]))
         yield world
+
+
+@contextmanager
+def serving(world: World) -> Iterator[SearchClient]:
+    """A client of a service over the vectors."""
+    environment = {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")}
+    process = Command(world.scratch, environment).start(
+        "serve", "--vectors", "--port", "0", "--no-browser", stderr=subprocess.STDOUT
+    )
+    try:
+        url = next_line(process, "http://").split()[-1]
+        next_line(process, "ready in ")
+        with SearchClient(ServiceEndpoint(url, "the service")) as searches:
+            yield searches
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def clip(name: str, more: int = 0) -> list[float]:
@@ -216,34 +234,24 @@ def test_library_pictures_are_searched_by_these_vectors_and_others_refused(world
 
     assert "no picture of the library is called x" in world.lookalike("vectors", "query", "x", fails=True)
 
-    environment = {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")}
-    process = Command(world.scratch, environment).start(
-        "serve", "--vectors", "--port", "0", "--no-browser", stderr=subprocess.STDOUT
-    )
-    try:
-        url = next_line(process, "http://").split()[-1]
-        next_line(process, "ready in ")
+    with serving(world) as searches:
         assert service_discovery.running(world.connection) is None  # questions to the library are not for it
-        with SearchClient(ServiceEndpoint(url, "the service")) as searches:
-            held = ids(world)
-            found = searches.search([QueryPicture(id=held["1/1.png"])], k=5)
-            assert [each["sources"][0]["path"] for each in found["neighbors"]][:5] == expected
-            assert found["model"]["name"] == found["model"]["sha256"] == "clip"
-            by_vector = searches.search([], vector=vectors["1/1.png"], k=5)
-            assert [each["id"] for each in by_vector["neighbors"]] == [each["id"] for each in found["neighbors"]]
-            assert searches.thumbnail(held["1/1.png"])[:2] == b"\xff\xd8"
-            assert searches.status()["embeds"] is False
-            for asked, code in (
-                (QueryPicture(paint(1, 1)), "no-model"),
-                (QueryPicture(id=held["1/1.png"], box=(0.1, 0.1, 0.9, 0.9)), "no-model"),
-                (QueryPicture(id=held["2/3.png"]), "no-vector"),
-            ):
-                with pytest.raises(SearchError) as refused:
-                    searches.search([asked])
-                assert refused.value.code == code
-    finally:
-        process.kill()
-        process.communicate()
+        held = ids(world)
+        found = searches.search([QueryPicture(id=held["1/1.png"])], k=5)
+        assert [each["sources"][0]["path"] for each in found["neighbors"]][:5] == expected
+        assert found["model"]["name"] == found["model"]["sha256"] == "clip"
+        by_vector = searches.search([], vector=vectors["1/1.png"], k=5)
+        assert [each["id"] for each in by_vector["neighbors"]] == [each["id"] for each in found["neighbors"]]
+        assert searches.thumbnail(held["1/1.png"])[:2] == b"\xff\xd8"
+        assert searches.status()["embeds"] is False
+        for asked, code in (
+            (QueryPicture(paint(1, 1)), "no-model"),
+            (QueryPicture(id=held["1/1.png"], box=(0.1, 0.1, 0.9, 0.9)), "no-model"),
+            (QueryPicture(id=held["2/3.png"]), "no-vector"),
+        ):
+            with pytest.raises(SearchError) as refused:
+                searches.search([asked])
+            assert refused.value.code == code
 
 
 def test_vectors_of_the_model_that_is_there_take_uploads_and_agree_with_the_index(world: World, paint: Paint) -> None:
@@ -257,18 +265,8 @@ def test_vectors_of_the_model_that_is_there_take_uploads_and_agree_with_the_inde
             assert index == mine
         vectors = [world.repo(repo).hashes(f"{segment}vectors/") for repo in ("index", "vector-index")]
         assert vectors[0] == vectors[1] != {}
-    environment = {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")}
-    process = Command(world.scratch, environment).start(
-        "serve", "--vectors", "--port", "0", "--no-browser", stderr=subprocess.STDOUT
-    )
-    try:
-        url = next_line(process, "http://").split()[-1]
-        next_line(process, "ready in ")
-        with SearchClient(ServiceEndpoint(url, "the service")) as searches:
-            found = searches.search([QueryPicture(paint(1, 1))], k=1)
-            assert found["neighbors"][0]["id"] == ids(world)["1/1.png"]
-    finally:
-        process.kill()
-        process.communicate()
+    with serving(world) as searches:
+        found = searches.search([QueryPicture(paint(1, 1))], k=1)
+        assert found["neighbors"][0]["id"] == ids(world)["1/1.png"]
     world.lookalike("vectors", "off")
     assert listed(world)["deployed"] is False
