@@ -19,10 +19,7 @@ from stages.files.remote_files import CREDENTIALS, RemoteFiles, bucket_parts
 from stages.files.url_fetcher import FetchedFile, FetchError
 from stages.record.file_kinds import has_picture_extension
 from stages.record.url_names import name_of
-from stages.record.url_records import UrlRecord, is_store
-
-LIST = ".txt"
-"""The ending of a list: a URL on each line, but for empty lines and those that begin with #."""
+from stages.record.url_records import LIST, UrlRecord, is_store
 
 _AT_ONCE = 16
 _AHEAD = 256

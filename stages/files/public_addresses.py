@@ -7,6 +7,9 @@ from collections.abc import Sequence
 
 from stages.datum.contract import StageError
 
+FETCH_FROM = "FETCH_FROM"
+"""The variable with networks that may be asked for pictures though they are not public."""
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")

@@ -22,14 +22,11 @@ from stages.datum.contract import StageError
 from stages.datum.text_format import first_line
 from stages.files import url_fetcher
 from stages.files.bucket import FAILURES, BadUrl, BucketError, open_bucket
-from stages.files.public_addresses import networks
+from stages.files.public_addresses import FETCH_FROM, networks
 from stages.files.url_fetcher import TOO_LARGE, FetchedFile, FetchError, FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.url_records import UrlRecord, is_store
-
-NETWORKS = "FETCH_FROM"
-"""The variable with networks that may be asked for pictures though they are not public."""
 
 CREDENTIALS = "credentials come from the variables of the provider's own tools, such as AWS_ACCESS_KEY_ID"
 
@@ -151,7 +148,7 @@ def original(files: RemoteFiles, record: UrlRecord) -> bytes:
 def remote_files(environment: Mapping[str, str]) -> RemoteFiles:
     """Fetches from public addresses, and from the networks that the environment names. Raises StageError for a variable
     that is not a list of networks."""
-    allowed = networks(environment.get(NETWORKS, ""))
+    allowed = networks(environment.get(FETCH_FROM, ""))
     return RemoteFiles(FetchLimits(MAX_PICTURE_BYTES, _SECONDS, allowed=allowed))
 
 

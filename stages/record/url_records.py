@@ -18,6 +18,9 @@ STORES = ("s3", "gs", "az")
 SUFFIX = ".urls.jsonl"
 """The ending of a file of records."""
 
+LIST = ".txt"
+"""The ending of a list of URLs at a URL: one on each line, but for empty lines and those that begin with #."""
+
 _URL = re.compile(r"(?:https?|s3|gs|az)://[^/]", re.IGNORECASE)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 

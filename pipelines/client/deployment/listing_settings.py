@@ -6,6 +6,7 @@ from typing import Any
 from google.protobuf import json_format
 
 from pipelines.specifications.drafts import SpecDraft, SpecPatch
+from stages.files.public_addresses import FETCH_FROM
 from stages.record.url_records import is_store
 
 LISTING, FETCH = "listing", "fetch"
@@ -13,7 +14,7 @@ LISTING, FETCH = "listing", "fetch"
 
 _SOURCES = "SOURCES"
 _UNSIGNED = {"s3": "AWS_SKIP_SIGNATURE", "gs": "GOOGLE_SKIP_SIGNATURE", "az": "AZURE_SKIP_SIGNATURE"}
-_KEPT = (_SOURCES, "BUCKETS", "AWS_ENDPOINT_URL", "FETCH_FROM", *_UNSIGNED.values())
+_KEPT = (_SOURCES, "BUCKETS", "AWS_ENDPOINT_URL", FETCH_FROM, *_UNSIGNED.values())
 _KEYS = {
     "s3": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"),
     "gs": ("GOOGLE_SERVICE_ACCOUNT_KEY",),
@@ -29,7 +30,7 @@ def patches(
     the credentials, "" for none. public: whether the buckets are asked without any. endpoint, networks: "" for none."""
     schemes = sorted({each.partition(":")[0].lower() for each in sources if is_store(each)})
     keys = [{"name": secret, "env_var": key, "key": key} for each in schemes for key in _KEYS[each]] if secret else []
-    env: dict[str, str | None] = {"AWS_ENDPOINT_URL": endpoint or None, "FETCH_FROM": networks or None}
+    env: dict[str, str | None] = {"AWS_ENDPOINT_URL": endpoint or None, FETCH_FROM: networks or None}
     env |= {variable: "true" if public and each in schemes else None for each, variable in _UNSIGNED.items()}
     stated = {**env, _SOURCES: " ".join(sources), "BUCKETS": str(buckets)}
     return {

@@ -18,11 +18,9 @@ from pipelines.commands.kit.job_completion import conclude
 from pipelines.commands.kit.options import AddressOption, WaitOption
 from pipelines.commands.kit.terminal import say
 from pipelines.errors import LookalikeError
-from stages.record.url_records import is_store
+from stages.record.url_records import LIST, is_store
 
 app = App()
-
-_LIST = ".txt"
 
 
 @app.command(
@@ -83,9 +81,9 @@ def _check(sources: Sequence[str], secret: str, alone: bool) -> None:
     if bool(sources) == alone:
         raise typer.BadParameter("name buckets or lists, or one of --now and --off", param_hint="'URL'")
     for each in sources:
-        if not is_store(each) and not each.partition("?")[0].lower().endswith(_LIST):
+        if not is_store(each) and not each.partition("?")[0].lower().endswith(LIST):
             raise typer.BadParameter(
-                f"{each} is neither a bucket (s3://, gs://, az://) nor a list (https://…{_LIST})", param_hint="'URL'"
+                f"{each} is neither a bucket (s3://, gs://, az://) nor a list (https://…{LIST})", param_hint="'URL'"
             )
         if any(character.isspace() for character in each):
             raise typer.BadParameter(f"{each!r} has a space: write it as %20", param_hint="'URL'")

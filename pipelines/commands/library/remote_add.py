@@ -28,13 +28,11 @@ from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError
 from stages.datum.text_format import counted
 from stages.files import public_addresses
+from stages.files.public_addresses import FETCH_FROM
 from stages.files.url_fetcher import FetchLimits
 from stages.record import url_records
 from stages.record.file_limits import MAX_PICTURE_BYTES
 from stages.record.url_names import name_of
-
-FETCH_FROM = "FETCH_FROM"
-"""The variable of preprocess with the networks that it may ask though they are not public."""
 
 _SECONDS = 120.0
 """For which a file may take to come."""

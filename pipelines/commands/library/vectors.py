@@ -29,8 +29,9 @@ from pipelines.library.vectors.vector_plan import KnownPictures, PlannedVectors,
 from pipelines.library.vectors.vector_repo import VectorRepo
 from pipelines.library.vectors.vector_source import VectorRow, VectorSource
 from stages.datum.text_format import counted
-from stages.files.question import describe
+from stages.files.question import DEFAULT_K, describe
 from stages.files.tables.vector_table import DIRECTORY, REPO, VectorTable
+from stages.knn.search_settings import LARGEST_K
 
 app = App()
 vectors_app = App(help="Search by vectors that another model has computed.", no_args_is_help=True)
@@ -225,7 +226,9 @@ def query(
     pictures: Annotated[
         list[str], typer.Argument(metavar="PICTURE", help="Pictures of the library, by id or path.", show_default=False)
     ],
-    k: Annotated[int, typer.Option("-k", min=1, max=1000, help="The number of nearest pictures to list.")] = 12,
+    k: Annotated[
+        int, typer.Option("-k", min=1, max=LARGEST_K, help="The number of nearest pictures to list.")
+    ] = DEFAULT_K,
     filter: Annotated[str, typer.Option(metavar="PATHS", help=describe("filter"))] = "",
     where: Annotated[str, typer.Option(metavar="SQL", help=describe("where"))] = "",
     as_json: JsonOption = False,

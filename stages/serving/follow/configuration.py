@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datum.contract import StageError
-from stages.files.public_addresses import Network, networks
+from stages.files.public_addresses import FETCH_FROM, Network, networks
 from stages.knn.search_settings import SearchSettings, read_settings
 from stages.serving.follow.pachyderm_client import PachydermAddress
 
@@ -116,7 +116,7 @@ def from_environment(
             key=key,
             proxy=environment.get("PROXY", "").strip(),
             settings=read_settings(environment),
-            fetched=networks(environment.get("FETCH_FROM", "")),
+            fetched=networks(environment.get(FETCH_FROM, "")),
         )
     )
 
