@@ -85,7 +85,8 @@ def _fetched(files: RemoteFiles, records: Iterable[UrlRecord], scratch: Path) ->
         pool.shutdown(cancel_futures=True)
     if len(wanted) > 1 and all(each.file is None for each in found):
         raise StageError(
-            f"none of these {len(wanted)} pictures was fetched, so probably not they are the reason: {found[-1].reason}"
+            f"none of these {len(wanted)} pictures was fetched, so the cause is probably not the pictures: "
+            f"{found[-1].reason}"
         )
     return found
 
