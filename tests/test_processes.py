@@ -18,8 +18,10 @@ def pytest_configure(config):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
+    name = tmp_path_factory.getbasetemp().name
+    (shared(tmp_path_factory) / f"{name}.begun").touch()
     yield
-    (shared(tmp_path_factory) / f"{tmp_path_factory.getbasetemp().name}.ended").touch()
+    (shared(tmp_path_factory) / f"{name}.ended").touch()
 """
 GOOD = """
 import time, warnings
@@ -45,6 +47,14 @@ def test_kill(tmp_path_factory):
 
 def test_after():
     pass
+"""
+FAILING = """
+import time
+
+def test_fail(server, tmp_path_factory):
+    while len([*tmp_path_factory.getbasetemp().parent.glob("*.begun")]) < 2:
+        time.sleep(0.01)
+    raise ValueError("a reason")
 """
 TEARDOWN = """
 import pytest
@@ -96,7 +106,7 @@ def test_a_process_that_dies_fails_its_test_and_another_runs_the_rest(tmp_path: 
 
 
 def test_the_first_failure_ends_all_processes_and_their_servers(tmp_path: Path) -> None:
-    done = _run(tmp_path, "-x", good=GOOD, waiting="import time\ndef test_wait(server): time.sleep(60)")
+    done = _run(tmp_path, "-x", failing=FAILING, waiting="import time\ndef test_wait(server): time.sleep(60)")
     assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout + done.stderr
     assert len(list((tmp_path / "run").glob("*.ended"))) == 2
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.analysis.measurement.exact_contents import read_contents
 from pipelines.client.commit_history import CommitHistory
@@ -324,7 +325,8 @@ def test_the_last_stored_of_files_with_equal_pixels_is_not_removed_by_a_list(
     }
     write_segment(tmp_path / "0", [*sources], np.zeros((len(sources), 4)), sources)
     repo.client.create_repo("index", project_name=repo.project)
-    Repository(repo, "index").write([PutFile("/0/images.parquet", tmp_path / "0" / "images.parquet")])
+    index = Repository(repo, "index").write([PutFile("/0/images.parquet", tmp_path / "0" / "images.parquet")])
+    repo.inspect(repo.commit("index", index), pfs_pb2.FINISHED)  # before, no index is read
 
     head = CommitHistory(repo).last("images", 1)[0].id
     for name in ("a.png", "b.png"):
