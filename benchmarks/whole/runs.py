@@ -136,9 +136,9 @@ def _prepared(size: Size, place: Path, pictures: Supply, backbone: Path, journal
 
 def room(pictures: int, side: int, changes: Collection[str]) -> int:
     """The bytes of disk that a run of this size may take: each picture's file, twice until it is put, and later its
-    pixels, tables, two copies of its thumbnail and two of its vector. The change `more` writes most vectors a third
-    and a fourth time, since it touches nearly all parts of features and buckets of partition."""
-    derived = side**2 * 3 + (36_000 if "more" in changes else 22_000)
+    pixels, which the code of packs brings to less than a third, tables, and three copies each of its thumbnail and its
+    vector. The change `more` writes two of these once more, since it touches nearly all buckets and all segments."""
+    derived = side**2 + (40_000 if "more" in changes else 24_000)
     return (2 << 30) + pictures * (28_000 + max(28_000, derived))
 
 
