@@ -28,6 +28,7 @@ _BAND = 1 / 20  # of the span: pixels within it are alike
 _MANY_ALIKE = 0.25  # the most of all pixels that may be alike, if some places are flat
 _FAINT, _FAINT_ALIKE = 60, 0.2  # a span in levels of 256, and the same for a picture of less: text that scaling greyed
 _MOST_ALIKE = 0.35  # the same for any picture
+_LEVELS = 256  # of brightness
 _TOGETHER = 1 << 18  # pixels of pictures that are scaled together: they fit into a processor's cache
 
 
@@ -79,7 +80,8 @@ def _scaled(squares: Pixels) -> Pixels:
 
 def _signs(small: Pixels) -> list[int]:
     """The hashes of pictures in grey, (n, _SIDE, _SIDE)."""
-    frequencies = (_DCT @ small.astype(np.int64) @ _DCT.T).reshape(-1, BITS)
+    across = (small @ _DCT.T.astype(np.float64)).astype(np.int64)  # below 2^33: exact, and faster than in integers
+    frequencies = (_DCT @ across).reshape(-1, BITS)
     above = frequencies > 0
     above[:, 0] = True  # the brightness, so that no hash is NO_VERDICT by chance
     above[~_says_something(small)] = False
@@ -92,20 +94,29 @@ def _says_something(small: Pixels) -> NDArray[np.bool_]:
     highest, lowest = small, small
     for axis in (1, 2):
         highest, lowest = (_over_three(each, axis, of) for each, of in ((highest, np.maximum), (lowest, np.minimum)))
-    pixels = np.sort(small.reshape(len(small), -1), axis=1).astype(np.int64)
-    low, high = (pixels[:, round(share * (pixels.shape[1] - 1))] for share in _SPAN)
+    pixels = small.reshape(len(small), -1)
+    below = _counts(pixels).cumsum(axis=1)
+    size = pixels.shape[1]
+    low, high = ((below <= round(share * (size - 1))).sum(axis=1) for share in _SPAN)
     span = high - low
     flat = np.mean((highest - lowest) <= _FLAT * span[:, np.newaxis, np.newaxis], axis=(1, 2))
     most = np.where(flat > _SOME_FLAT, _MANY_ALIKE, _MOST_ALIKE)
     most = np.where(span < _FAINT, _FAINT_ALIKE, most)
-    return np.asarray((flat <= _MOST_FLAT) & (_alike(pixels, _BAND * span) <= most))
+    return np.asarray((flat <= _MOST_FLAT) & (_alike(below, _BAND * span) / size <= most))
 
 
-def _alike(pixels: NDArray[np.int64], band: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The largest share of the pixels, sorted (n, m), within a band, (n,), of brightness."""
-    ends = (np.searchsorted(each, each + width, "right") for each, width in zip(pixels, band, strict=True))
-    counts = [int((each - np.arange(pixels.shape[1])).max()) for each in ends]
-    return np.array(counts, np.float64) / float(pixels.shape[1])
+def _counts(pixels: Pixels) -> NDArray[np.int64]:
+    """How many pixels have each level: (n, _LEVELS) of (n, m)."""
+    numbers = pixels + _LEVELS * np.arange(len(pixels))[:, np.newaxis]
+    return np.bincount(numbers.ravel(), minlength=_LEVELS * len(pixels)).reshape(-1, _LEVELS)
+
+
+def _alike(below: NDArray[np.int64], band: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The most pixels within a band, (n,), of brightness. below: how many have at most each level, (n, _LEVELS)."""
+    ends = np.minimum(np.arange(_LEVELS) + band[:, np.newaxis], _LEVELS - 1).astype(np.intp)
+    within = np.take_along_axis(below, ends, axis=1)
+    within[:, 1:] -= below[:, :-1]
+    return np.asarray(within.max(axis=1))
 
 
 def _over_three(pixels: Pixels, axis: int, of: np.ufunc) -> Pixels:

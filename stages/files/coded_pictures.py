@@ -62,9 +62,9 @@ def _lossy(picture: Pixels, optimize: bool) -> bytes:
 
 def _flatness(picture: Pixels) -> float:
     """The share of the pixels that are like the one before them, in the order of lines."""
-    line = picture.reshape(-1, 3)
-    alike = line[1:] == line[:-1]
-    return float((alike[:, 0] & alike[:, 1] & alike[:, 2]).sum()) / len(line)
+    samples = picture.reshape(-1)
+    alike = samples[3:] == samples[:-3]
+    return np.count_nonzero(alike[::3] & alike[1::3] & alike[2::3]) / (len(samples) // 3)
 
 
 def _saved(picture: Pixels, format: str, **options: Any) -> bytes:
