@@ -13,8 +13,8 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 import localpachd
 from tests.servers import StartPachd
 
-FILES = 4000
-LIST = f"/{'directory' * 20}"
+FILES = 2500
+LIST = f"/{'directory' * 20}/{'directory' * 20}"
 REPO = pfs_pb2.Repo(name="read", type="user", project=pfs_pb2.Project(name="default"))
 MASTER = pfs_pb2.Commit(repo=REPO, branch=pfs_pb2.Branch(repo=REPO, name="master"))
 Call = Callable[[Any], Iterator[Any]]
