@@ -89,14 +89,14 @@ def restore(source: Path, root: Path) -> ChunkTotals:
     else:
         _unpack(source, root)
     _check_contents(source, root)
-    copied = _check_chunks(root)
+    sizes = [len(data) for _, data, _ in _verified(root, root / DATABASE, "use another backup")]
     (root / _CONTENTS).unlink()
     draft.unlink()
     os.sync()
     with closing(Database(root / DATABASE)) as db:
         root_format.check_database(root, db)
         root_format.mark_database(root, db)
-    return copied
+    return ChunkTotals(len(sizes), sum(sizes))
 
 
 def chunk(root: Path, small: sqlite3.Connection, digest: bytes) -> tuple[bytes, Path | None]:
@@ -136,17 +136,29 @@ def _live(database: Path) -> Iterator[bytes]:
         yield from (row[0] for row in known.execute("SELECT hash FROM live ORDER BY hash"))
 
 
-def _copy_chunks(root: Path, whole: Path) -> ChunkTotals:
-    (whole / CHUNKS).mkdir(mode=0o700)
-    count = size = 0
+def _verified(root: Path, database: Path, fix: str) -> Iterator[tuple[bytes, bytes, Path | None]]:
+    """The hash of each chunk of a root that a database refers to, with what `chunk` gives. Raises DataLoss at the end,
+    with the fix, if some are damaged."""
     lost: list[str] = []
-    with closing(SmallChunks(whole / SMALL)) as copy, open_existing(root / SMALL) as small:
-        for digest in _live(whole / DATABASE):
+    with open_existing(root / SMALL) as small:
+        for digest in _live(database):
             try:
                 data, path = chunk(root, small, digest)
             except DataLoss as error:
                 lost.append(str(error))
-                continue
+            else:
+                yield digest, data, path
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        raise DataLoss(f"{'; '.join(lost[:_SHOWN])}{more}: {fix}")
+
+
+def _copy_chunks(root: Path, whole: Path) -> ChunkTotals:
+    (whole / CHUNKS).mkdir(mode=0o700)
+    count = size = 0
+    fix = f"python -m localpachd fsck --verify {root} names the files; put the same bytes again, or remove them"
+    with closing(SmallChunks(whole / SMALL)) as copy:
+        for digest, data, path in _verified(root, whole / DATABASE, fix):
             count, size = count + 1, size + len(data)
             if path is None:
                 copy.put(digest, data)
@@ -155,9 +167,6 @@ def _copy_chunks(root: Path, whole: Path) -> ChunkTotals:
                 target = whole / CHUNKS / name[:2] / name[2:]
                 target.parent.mkdir(exist_ok=True)
                 _link(path, target, root / CHUNKS / name[:2] / name[2:])
-    _refuse(
-        lost, f"python -m localpachd fsck --verify {root} names the files; put the same bytes again, or remove them"
-    )
     return ChunkTotals(count, size)
 
 
@@ -197,26 +206,6 @@ def _check_contents(source: Path, root: Path) -> None:
             raise DataLoss(f"{source} is damaged: {name} is not what was backed up")
     if files:
         raise DataLoss(f"{source} is damaged: {', '.join(sorted(files))} is missing")
-
-
-def _check_chunks(root: Path) -> ChunkTotals:
-    count = size = 0
-    lost: list[str] = []
-    with open_existing(root / SMALL) as small:
-        for digest in _live(root / DATABASE):
-            try:
-                size += len(chunk(root, small, digest)[0])
-                count += 1
-            except DataLoss as error:
-                lost.append(str(error))
-    _refuse(lost, "use another backup")
-    return ChunkTotals(count, size)
-
-
-def _refuse(lost: list[str], fix: str) -> None:
-    if lost:
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-        raise DataLoss(f"{'; '.join(lost[:_SHOWN])}{more}: {fix}")
 
 
 def _secrets(directory: Path) -> list[str]:

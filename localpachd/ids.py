@@ -47,19 +47,10 @@ def file_hash(chunks: Iterable[bytes]) -> bytes:
     return blake2b(b"".join(chunks), digest_size=32).digest()
 
 
-class DirectoryHash:
-    """blake2b-256 over the hashes of a directory's entries, added in path order. Names are not included."""
-
-    def __init__(self) -> None:
-        self._running = blake2b(digest_size=32)
-
-    def add(self, entry: bytes) -> None:
-        """Adds the 32-byte hash of the next file or directory."""
-        self._running.update(entry)
-
-    def digest(self) -> bytes:
-        """The 32-byte hash of the directory with the entries so far."""
-        return self._running.digest()
+def directory_hash() -> blake2b:
+    """A directory's running hash (32 bytes), to be updated with the hash of each of its entries in path order. Names
+    are not included."""
+    return blake2b(digest_size=32)
 
 
 def datum_id(inputs: Iterable[tuple[str, str, str, str]]) -> str:
@@ -75,8 +66,4 @@ def datum_id(inputs: Iterable[tuple[str, str, str, str]]) -> str:
 
 def datum_hash(identity: str, file_hashes: Iterable[bytes], salt: str) -> str:
     """The hash that decides whether a datum may be skipped, 64 hex characters."""
-    digest = blake2b(identity.encode(), digest_size=32)
-    for each in file_hashes:
-        digest.update(each)
-    digest.update(salt.encode())
-    return digest.hexdigest()
+    return blake2b(b"".join((identity.encode(), *file_hashes, salt.encode())), digest_size=32).hexdigest()

@@ -24,6 +24,8 @@ CHUNKS = "chunks"
 SMALL = f"{CHUNKS}/small.sqlite"
 MARKER = "format.json"
 RESERVE = "reserve"
+RESTORE = "restore a backup (python -m localpachd restore BACKUP NEW_ROOT)"
+"""The fix of a root that is damaged."""
 DRAFT = ".restoring"
 """A root with this file holds a part of a backup, which the next restore into it replaces."""
 _ID = "database id"
@@ -37,10 +39,7 @@ def _explained(root: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        raise FailedPrecondition(
-            f"{root / DATABASE} cannot be read: it is damaged ({error}); restore a backup "
-            "(python -m localpachd restore BACKUP NEW_ROOT)"
-        ) from error
+        raise _damaged(root, error) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +75,8 @@ def _check_files(root: Path) -> None:
     if not database.exists():
         if marker is not None or has_chunks(root):
             raise FailedPrecondition(
-                f"{root} has chunks, but its database {DATABASE} is missing: put it back, or restore a backup "
-                f"(python -m localpachd restore BACKUP NEW_ROOT); to begin with nothing, use another --root"
+                f"{root} has chunks, but its database {DATABASE} is missing: put it back, or {RESTORE}; to begin with "
+                "nothing, use another --root"
             )
         return
     with open_existing(database) as conn:
@@ -91,13 +90,11 @@ def _check_files(root: Path) -> None:
             )
         if not tables and (marker is not None or has_chunks(root)):
             raise FailedPrecondition(
-                f"{root} has chunks, but its database {DATABASE} is empty: put the right one back, or restore a backup "
-                "(python -m localpachd restore BACKUP NEW_ROOT)"
+                f"{root} has chunks, but its database {DATABASE} is empty: put the right one back, or {RESTORE}"
             )
         if marker is not None and not (root / SMALL).exists():
             raise FailedPrecondition(
-                f"{root / SMALL} is missing, which has most of the files' content: put it back, or restore a backup "
-                "(python -m localpachd restore BACKUP NEW_ROOT)"
+                f"{root / SMALL} is missing, which has most of the files' content: put it back, or {RESTORE}"
             )
         if marker is None and has_chunks(root):
             raise FailedPrecondition(
@@ -110,11 +107,7 @@ def _check_whole(root: Path, db: Database) -> None:
     with db.read() as conn:
         found = [row[0] for row in conn.execute("PRAGMA quick_check(3)")]
     if found != ["ok"]:
-        text = " ".join("; ".join(found).split())
-        raise FailedPrecondition(
-            f"{root / DATABASE} cannot be read: it is damaged ({text}); restore a backup "
-            "(python -m localpachd restore BACKUP NEW_ROOT)"
-        )
+        raise _damaged(root, " ".join("; ".join(found).split()))
 
 
 def _check_marked(root: Path, db: Database) -> None:
@@ -181,6 +174,10 @@ def _state(db: Database) -> RootMarker:
         rows = {row[0]: row[1] for row in conn.execute("SELECT name, seq FROM sqlite_sequence")}
     db.flush()  # the marker is never ahead of the rows
     return RootMarker(FORMAT, database, rows)
+
+
+def _damaged(root: Path, said: object) -> FailedPrecondition:
+    return FailedPrecondition(f"{root / DATABASE} cannot be read: it is damaged ({said}); {RESTORE}")
 
 
 def _too_new(root: Path, version: int) -> FailedPrecondition:

@@ -132,7 +132,7 @@ class Server:
         self._links = ChunkLinks(self._chunks, options.host == LOOPBACK)
         own = (options.root, options.protection.token_file, options.protection.key, options.metrics_token_file)
         reach = UrlReach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
-        self._pfs = PfsService.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
+        self._pfs = PfsService(self._db, self._chunks, jobs, pace=Pace(options.faithful), reach=reach)
         self._finisher = CommitFinisher(self._pfs)
         secrets = SecretStore(options.root / "secrets")
         facts = ServerFacts(options.root, asdict(options))

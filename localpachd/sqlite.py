@@ -24,8 +24,6 @@ _FREE = 0.2
 """The share of a file that may be free."""
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_PRIMARY = 0xFF
-"""The part of an error code of SQLite that names its kind."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,9 +34,15 @@ def open_existing(path: Path, mode: str = "rw", patience: float = 60) -> "closin
     return closing(sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, timeout=patience))
 
 
+def error_kind(error: sqlite3.Error) -> int:
+    """The part of the error's code that names its kind; 0 for none."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether an error says that the file is damaged, or none of SQLite's."""
-    return getattr(error, "sqlite_errorcode", 0) & _PRIMARY in _DAMAGE
+    return error_kind(error) in _DAMAGE
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class ServerMetrics:
         Unavailable if the port is taken."""
         name = host.strip("[]")
         try:
-            self._server = _Server(name, port, _Access(name, token), self._text, context)
+            self._server = _Server(name, port, token, self._text, context)
         except OSError as error:
             raise Unavailable(
                 f"cannot listen on {host}:{port}: {error.strerror}; choose another --metrics-port (0: any)"
@@ -105,33 +105,16 @@ class ServerMetrics:
         return bytes(generate_latest(self._registry))
 
 
-class _Access:
-    """The requests that may read."""
-
-    def __init__(self, host: str, token: str) -> None:
-        self._token = token.encode()
-        self._host = host
-
-    def allows(self, authorization: str, host: str) -> HTTPStatus:
-        """OK, or the status of the refusal."""
-        if self._token:
-            kind, _, given = authorization.partition(" ")
-            right = hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token)
-            return HTTPStatus.OK if right and kind.lower() == "bearer" else HTTPStatus.UNAUTHORIZED
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-        known = not _is_loopback(self._host) or _is_loopback(name.strip("[]"))
-        return HTTPStatus.OK if known else HTTPStatus.FORBIDDEN
-
-
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128
 
     def __init__(
-        self, host: str, port: int, access: _Access, text: Callable[[], bytes], context: ssl.SSLContext | None
+        self, host: str, port: int, token: str, text: Callable[[], bytes], context: ssl.SSLContext | None
     ) -> None:
-        self.access, self.text, self.context = access, text, context
+        self.text, self.context = text, context
+        self._host, self._token = host, token.encode()
         self._open: dict[int, socket.socket] = {}
         if ":" in host:
             self.address_family = socket.AF_INET6
@@ -166,6 +149,18 @@ class _Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         _log.debug("a request for metrics failed", exc_info=True)
 
+    def refusal(self, authorization: str, host: str) -> tuple[HTTPStatus, str] | None:
+        """The status and text for a request that may not read; None for one that may."""
+        if self._token:
+            kind, _, given = authorization.partition(" ")
+            if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode("utf-8", "replace"), self._token):
+                return None
+            return HTTPStatus.UNAUTHORIZED, "send the token as Authorization: Bearer TOKEN"
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        if _is_loopback(self._host) and not _is_loopback(name.strip("[]")):
+            return HTTPStatus.FORBIDDEN, "ask for a name or address of the loopback"
+        return None
+
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
@@ -180,11 +175,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if len(authorization) > 1 or len(host) > 1:
             self._refuse(HTTPStatus.BAD_REQUEST, "send one Authorization and one Host")
             return
-        status = self.server.access.allows(authorization[0], host[0])
-        if status is HTTPStatus.UNAUTHORIZED:
-            self._refuse(status, "send the token as Authorization: Bearer TOKEN")
-        elif status is HTTPStatus.FORBIDDEN:
-            self._refuse(status, "ask for a name or address of the loopback")
+        refusal = self.server.refusal(authorization[0], host[0])
+        if refusal is not None:
+            self._refuse(*refusal)
         else:
             self._answer()
 

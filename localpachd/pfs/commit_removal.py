@@ -39,20 +39,16 @@ def drop(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
 
 def _independent(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
     """The commits of a set on which no other set depends."""
-    known = {commit_set}
-    pending = [commit_set]
-    while pending:
-        below = conn.execute(
-            "SELECT DISTINCT c.id FROM commits above JOIN commit_provenance p ON p.upstream = above.seq "
-            "JOIN commits c ON c.seq = p.commit_seq WHERE above.id = ?",
-            (pending.pop(),),
-        )
-        fresh = {row[0] for row in below} - known
-        known |= fresh
-        pending.extend(fresh)
-    known.remove(commit_set)
-    if known:
-        named = " ".join(f'id:"{each}"' for each in sorted(known))
+    below = conn.execute(
+        """WITH RECURSIVE below(id) AS (
+               SELECT ? UNION SELECT c.id FROM below b JOIN commits above ON above.id = b.id
+               JOIN commit_provenance p ON p.upstream = above.seq JOIN commits c ON c.seq = p.commit_seq
+           ) SELECT id FROM below ORDER BY id""",
+        (commit_set,),
+    )
+    others = [row[0] for row in below if row[0] != commit_set]
+    if others:
+        named = " ".join(f'id:"{each}"' for each in others)
         raise PachError(
             f'commit set "id:\\"{commit_set}\\"" cannot be dropped because it has subvenant commit sets: [{named}]'
         )

@@ -50,24 +50,25 @@ def decoded(row: sqlite3.Row) -> CommitInfo:
     )
 
 
-def parents(conn: sqlite3.Connection, seq: int) -> Iterator[int]:
-    """A commit's ancestors, nearest first."""
-    while True:
-        row = conn.execute("SELECT parent FROM commits WHERE seq = ?", (seq,)).fetchone()
-        if row is None or row[0] is None:
-            return
-        seq = row[0]
-        yield seq
+def line(conn: sqlite3.Connection, seq: int) -> Iterator[int]:
+    """A commit and its ancestors, nearest first."""
+    at: int | None = seq
+    while at is not None:
+        yield at
+        row = conn.execute("SELECT parent FROM commits WHERE seq = ?", (at,)).fetchone()
+        at = row["parent"] if row else None
 
 
-def nearest_whole(conn: sqlite3.Connection, seq: int) -> int | None:
-    """The commit itself or its nearest ancestor that is finished without error."""
-    row = conn.execute(f"{_LINE} WHERE finished IS NOT NULL AND error = '' LIMIT 1", (seq,)).fetchone()
-    return row["seq"] if row else None
+def nearest_whole(conn: sqlite3.Connection, seq: int) -> sqlite3.Row | None:
+    """The row (seq, id, finishing, finished, size) of the commit itself or of its nearest ancestor that is finished
+    without error; None if there is none."""
+    where = "WHERE finished IS NOT NULL AND error = '' LIMIT 1"
+    row: sqlite3.Row | None = conn.execute(f"{_LINE} {where}", (seq,)).fetchone()
+    return row
 
 
 def base(conn: sqlite3.Connection, seq: int) -> sqlite3.Row | None:
-    """The row (seq, id, finishing, finished, size) of the commit that this one is based on: its nearest ancestor
-    without error, which may still be open; None if there is none."""
+    """As `nearest_whole`, of the commit that this one is based on: its nearest ancestor without error, which may still
+    be open."""
     row: sqlite3.Row | None = conn.execute(f"{_LINE} WHERE depth > 0 AND error = '' LIMIT 1", (seq,)).fetchone()
     return row

@@ -5,7 +5,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError, prefixed
@@ -62,8 +62,9 @@ def _add_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> No
 
 def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> CommitInfo:
     """Opens a commit on a branch, creating the branch if it does not exist. The parent must be finished."""
-    row, read = _check_start(txn.conn, branch, txn.spout)
-    above = _parent(txn.conn, parent) if parent is not None else by_seq(txn.conn, row["head"]) if row else None
+    row, read = check_start(txn.conn, branch, txn.spout)
+    with prefixed("parent commit not found"):
+        above = resolve(txn.conn, parent) if parent is not None else by_seq(txn.conn, row["head"]) if row else None
     if above is not None and above.finishing is None:
         raise PachError(f"parent commit {above.commit} has not been finished")
     seq = insert(txn, branch, "USER", above.seq if above else None, read, description)
@@ -79,15 +80,9 @@ def start(txn: Transaction, branch: Branch, parent: Commit | None = None, descri
     return by_seq(txn.conn, seq)
 
 
-def check_start(conn: sqlite3.Connection, branch: Branch, spout: Branch | None = None) -> None:
-    """Refuses an output branch, except to the spout whose output it is, and a name or repo that is not valid."""
-    _check_start(conn, branch, spout)
-
-
-def _check_start(
-    conn: sqlite3.Connection, branch: Branch, spout: Branch | None
-) -> tuple[sqlite3.Row | None, list[int]]:
-    """The branch's row (None if it does not exist) and the heads of the branches in its provenance."""
+def check_start(conn: sqlite3.Connection, branch: Branch, spout: Branch | None) -> tuple[sqlite3.Row | None, list[int]]:
+    """The branch's row (None if it does not exist) and the heads of the branches in its provenance. Refuses an output
+    branch, except to the spout whose output it is, and a name or repo that is not valid."""
     if not branch.name:
         raise PachError("branch must be specified")
     names.check_branch(branch.name)
@@ -99,11 +94,6 @@ def _check_start(
     if read and branch != spout:
         raise PachError(f"cannot start a commit on an output branch: {branch}")
     return row, read
-
-
-def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
-    with prefixed("parent commit not found"):
-        return resolve(conn, parent)
 
 
 def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str = "") -> CommitInfo:
@@ -195,12 +185,11 @@ def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
         if branch:
             raise PachError(f"invalid commit ID given with a branch ({Branch(commit.repo, branch)}): {name}\n")
         name, branch = "", name
-    found = _by_id(conn, commit.repo, name) if name else _head(conn, Branch(commit.repo, branch))
+    if name:
+        found = _by_id(conn, commit.repo, name)
+    else:
+        found = by_seq(conn, lookup.branch_row(conn, Branch(commit.repo, branch))["head"])
     return _ancestor(conn, commit, found, steps) if steps else found
-
-
-def _head(conn: sqlite3.Connection, branch: Branch) -> CommitInfo:
-    return by_seq(conn, lookup.branch_row(conn, branch)["head"])
 
 
 def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
@@ -221,7 +210,7 @@ def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
 
 
 def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps: int) -> CommitInfo:
-    line = chain((start_.seq,), commit_rows.parents(conn, start_.seq))
+    line = commit_rows.line(conn, start_.seq)
     if steps > 0:
         found = next(islice(line, steps, None), None)
     else:

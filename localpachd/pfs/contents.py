@@ -149,8 +149,7 @@ def size_bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
         "WHERE l.commit_seq = ? AND l.part = ?",
         (info.seq, _DIFF),
     ).fetchone()[0]
-    below = conn.execute("SELECT size FROM commits WHERE seq = ?", (base,)).fetchone()[0] if base is not None else 0
-    return int(below + written)
+    return int(written + (base["size"] if base is not None else 0))
 
 
 def check_settled(info: CommitInfo) -> None:

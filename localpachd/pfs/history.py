@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 from localpachd.errors import Unavailable
 from localpachd.pfs import commit_rows, commits, contents, lookup
@@ -30,7 +29,7 @@ def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin
     """The commits from `to` back to `from_` (exclusive) along parents, newest first."""
     newest = commits.resolve(conn, to)
     stop = commits.resolve(conn, from_).seq if from_ is not None else None
-    for seq in chain((newest.seq,), commit_rows.parents(conn, newest.seq)):
+    for seq in commit_rows.line(conn, newest.seq):
         if seq == stop:
             return
         info = commits.by_seq(conn, seq)
@@ -51,7 +50,7 @@ def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Histo
     """Searches a commit and its ancestors, nearest first, for changes of exactly the file `path`. Raises Unavailable if
     one is not finished."""
     newest = commits.resolve(conn, start)
-    for before, seq in enumerate(chain((newest.seq,), commit_rows.parents(conn, newest.seq))):
+    for before, seq in enumerate(commit_rows.line(conn, newest.seq)):
         info = commits.by_seq(conn, seq)
         if info.finished is None:
             what = ("pfs:commit", info.commit.id, "commit not finished")

@@ -24,10 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PfsService:
-    """The versioned file system of one server, for one kind of caller. Reads go through `database.read()` and the
-    room's functions. `observer` follows commits within the transactions that change them; `spout` is the output branch
-    that the caller may commit to, if it is a spout; `pace` is that of commits, and of the jobs above; `reach` holds the
-    places outside that URLs may lead to."""
+    """The versioned file system of one server, for one kind of caller; a new one gets the default project. Reads go
+    through `database.read()` and the room's functions. `observer` follows commits within the transactions that change
+    them; `spout` is the output branch that the caller may commit to, if it is a spout; `pace` is that of commits, and
+    of the jobs above; `reach` holds the places outside that URLs may lead to."""
 
     db: Database
     chunks: ChunkStore
@@ -37,22 +37,11 @@ class PfsService:
     pace: Pace = AT_ONCE
     reach: UrlReach = field(default_factory=UrlReach)
 
-    @classmethod
-    def open(
-        cls,
-        db: Database,
-        chunks: ChunkStore,
-        observer: CommitObserver | None = None,
-        pace: Pace = AT_ONCE,
-        reach: UrlReach | None = None,
-    ) -> "PfsService":
-        """The file system kept in a database and a chunk store; a new one gets the default project."""
-        pfs = cls(db, chunks, observer or NullObserver(), pace=pace, reach=reach or UrlReach())
-        with db.read() as conn:
+    def __post_init__(self) -> None:
+        with self.db.read() as conn:
             empty = not projects.list_all(conn)
         if empty:
-            pfs.transact(lambda txn: projects.create(txn, DEFAULT_PROJECT))
-        return pfs
+            self.transact(lambda txn: projects.create(txn, DEFAULT_PROJECT))
 
     def for_spout(self, output: Branch) -> "PfsService":
         """The same file system for the spout that may commit to this output branch."""
@@ -78,12 +67,12 @@ class PfsService:
             try:
                 return work()
             except UnfinishedCommit as error:
-                self.changes.wait_for(partial(self._finished, error.commit), active, {error.commit.repo})
+                self.changes.wait_for(partial(self.finished, error.commit), active, {error.commit.repo})
                 if not active():
                     raise
 
-    def _finished(self, commit: Commit) -> bool | None:
-        """True once a commit is finished or deleted, None until then."""
+    def finished(self, commit: Commit) -> bool | None:
+        """True once a commit is finished or deleted, None until then: for waits."""
         with self.db.read() as conn:
             return commits.is_over(conn, commit) or None
 

@@ -46,10 +46,7 @@ def _size(conn: sqlite3.Connection, row: int) -> int:
     """The size in bytes of the newest finished commit on master."""
     seq = conn.execute("SELECT head FROM branches WHERE repo = ? AND name = 'master'", (row,)).fetchone()
     found = commit_rows.nearest_whole(conn, seq[0]) if seq else None
-    if found is None:
-        return 0
-    size: int = conn.execute("SELECT size FROM commits WHERE seq = ?", (found,)).fetchone()[0]
-    return size
+    return int(found["size"]) if found is not None else 0
 
 
 def list_all(conn: sqlite3.Connection, type_: str = "", projects_: Collection[str] = ()) -> list[RepoInfo]:

@@ -30,17 +30,8 @@ class CommitObserver(Protocol):
         """A commit was finished, with or without an error."""
 
 
-class NullObserver:
-    """The observer of a server without pipelines."""
-
-    def commits_opened(self, txn: "Transaction", opened: Sequence[CommitInfo]) -> None:
-        """Nothing to do."""
-
-    def commits_removed(self, txn: "Transaction", removed: Sequence[CommitInfo]) -> None:
-        """Nothing to do."""
-
-    def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
-        """Nothing to do."""
+class NullObserver(CommitObserver):
+    """The observer of a server without pipelines: it does nothing."""
 
 
 @dataclass(slots=True)

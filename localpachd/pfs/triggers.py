@@ -7,12 +7,13 @@ finish, and by the clock.
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from localpachd.errors import PachError, prefixed
 from localpachd.pfs import commits, cron_schedules, lookup, names
+from localpachd.pfs.cron_schedules import CronSchedule
 from localpachd.pfs.pfs_entities import Branch, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 
@@ -83,24 +84,21 @@ def fire(txn: Transaction, seq: int) -> None:
 
 def next_tick(conn: sqlite3.Connection) -> tuple[int, int] | None:
     """The row of the branch that a cron trigger moves next, and the time (ns); None if there are no cron triggers."""
-    ticks = [
-        (when, row["id"])
-        for row in conn.execute(_TIMED)
-        if (spec := json.loads(row["trigger_spec"]).get("cron_spec"))
-        and (when := cron_schedules.parse(spec).next(row["last"])) is not None
-    ]
+    ticks = [(when, branch) for branch, last, schedule in _schedules(conn) if (when := schedule.next(last)) is not None]
     return min(ticks)[::-1] if ticks else None
 
 
 def future_triggers(conn: sqlite3.Connection, now: int) -> list[int]:
     """The rows of the branches whose cron trigger last fired, or whose head was made, at a time that is far in the
     future at `now` (ns): the clock was ahead then, and they would fire no more until it is there again."""
-    return [
-        row["id"]
-        for row in conn.execute(_TIMED)
-        if (spec := json.loads(row["trigger_spec"]).get("cron_spec"))
-        and cron_schedules.parse(spec).is_ahead(row["last"], now)
-    ]
+    return [branch for branch, last, schedule in _schedules(conn) if schedule.is_ahead(last, now)]
+
+
+def _schedules(conn: sqlite3.Connection) -> Iterator[tuple[int, int, CronSchedule]]:
+    """The row of each branch with a cron trigger, when that last fired or its head was made (ns), and its schedule."""
+    for row in conn.execute(_TIMED):
+        if spec := json.loads(row["trigger_spec"]).get("cron_spec"):
+            yield row["id"], row["last"], cron_schedules.parse(spec)
 
 
 def mark_fired(txn: Transaction, now: int) -> None:

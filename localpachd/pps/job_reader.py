@@ -15,11 +15,6 @@ from localpachd.pps.pps_entities import Job, JobInfo, JobSetInfo, JobStates, Pip
 from localpachd.pps.scheduling.scheduler import Scheduler
 
 
-def always() -> bool:
-    """The condition of a wait without an end."""
-    return True
-
-
 class JobReader:
     """The jobs of one server, with the status of their workers."""
 
@@ -29,11 +24,12 @@ class JobReader:
 
     def inspect(self, job: Job) -> JobInfo:
         """A job. NotFound for an unknown one."""
-        return self._job(job)
+        with self._pfs.db.read() as conn:
+            return self._with_status(job_rows.inspect(conn, job))
 
-    def await_end(self, job: Job, active: Callable[[], bool] = always) -> Steps[JobInfo]:
+    def await_end(self, job: Job, active: Callable[[], bool]) -> Steps[JobInfo]:
         """A job, once it is over or `active` turns false. NotFound for an unknown one."""
-        info = self._job(job)
+        info = self.inspect(job)
         ended = yield from self._pfs.changes.until(lambda: self._over(job), active, {JobStates(job.pipeline)})
         yield ended or info
 
@@ -57,7 +53,7 @@ class JobReader:
                 if not wanted or wanted <= read(info.job.id):
                     yield self._with_status(info)
 
-    def subscribe(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Steps[JobInfo]:
+    def subscribe(self, pipeline: Pipeline, active: Callable[[], bool]) -> Steps[JobInfo]:
         """Each unfinished job of a pipeline once, oldest first, then new ones until `active` turns false."""
         sent: set[str] = set()
         until = partial(self._pfs.changes.until, lambda: self._unseen(pipeline, sent), active, {JobStates(pipeline)})
@@ -66,7 +62,7 @@ class JobReader:
                 sent.add(info.job.id)
                 yield info
 
-    def inspect_set(self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always) -> Steps[JobInfo]:
+    def inspect_set(self, commit_set: str, wait: bool, active: Callable[[], bool]) -> Steps[JobInfo]:
         """The jobs of a commit set, upstream first; with `wait`, each once the commits up to its own are finished."""
         with self._pfs.db.read() as conn:
             try:
@@ -77,7 +73,7 @@ class JobReader:
                 wait = False
         for commit in order:
             if wait:
-                yield from self._pfs.changes.until(partial(self._finished, commit), active, {commit.repo})
+                yield from self._pfs.changes.until(partial(self._pfs.finished, commit), active, {commit.repo})
             job = job_rows.job_of(commit)
             if job is not None and commit.id == commit_set and (info := self._find(job)) is not None:
                 yield info
@@ -95,13 +91,9 @@ class JobReader:
             if chosen:
                 yield JobSetInfo(each, chosen)
 
-    def _job(self, job: Job) -> JobInfo:
-        with self._pfs.db.read() as conn:
-            return self._with_status(job_rows.inspect(conn, job))
-
     def _find(self, job: Job) -> JobInfo | None:
         try:
-            return self._job(job)
+            return self.inspect(job)
         except NotFound:
             return None
 
@@ -115,10 +107,6 @@ class JobReader:
         with self._pfs.db.read() as conn:
             waiting = [job for job, _, _ in job_rows.unfinished(conn, [pipeline]) if job.id not in sent]
         return [info for job in waiting if (info := self._find(job)) is not None] or None
-
-    def _finished(self, commit: Commit) -> bool | None:
-        with self._pfs.db.read() as conn:
-            return commits.is_over(conn, commit) or None
 
     def _with_status(self, info: JobInfo) -> JobInfo:
         run = self._scheduler.run_of(info.job)

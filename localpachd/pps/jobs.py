@@ -2,14 +2,14 @@
 
 import json
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits
 from localpachd.pfs.pfs_entities import META, USER, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, log_rows
+from localpachd.pps import job_rows, log_rows, pipeline_rows
 from localpachd.pps.pps_entities import DatumCounters, Job, JobState, JobStates, LogLevel, Pipeline, PipelineActivity
 from localpachd.pps.specs import spec
 from localpachd.worker.tasks import DatumStats
@@ -27,10 +27,7 @@ def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
         if info.commit.repo.type != USER or info.finishing is not None:
             continue
         pipeline = Pipeline(info.commit.repo.project, info.commit.repo.name)
-        row = txn.conn.execute(
-            "SELECT version, spec FROM pipelines WHERE project = ? AND name = ? ORDER BY version DESC LIMIT 1",
-            (pipeline.project, pipeline.name),
-        ).fetchone()
+        row = pipeline_rows.newest(txn.conn, pipeline)
         if row is None:
             continue
         details = spec.from_json(row["spec"])
@@ -162,38 +159,30 @@ def delete(txn: Transaction, job: Job) -> None:
 
 def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
     """Ends the job of an output commit; kills that of an output or meta commit that was finished by force."""
-    repo = commit.commit.repo
-    job = Job(Pipeline(repo.project, repo.name), commit.commit.id)
-    if repo.type not in (USER, META):
-        return
-    now = job_rows.state(txn.conn, job)
-    if now is None or now.terminal:
-        return
-    if now is not JobState.FINISHING:
-        fail(txn, job, JobState.KILLED, commit.error or "output commit was finished by force")
-    elif repo.type == USER:
-        _finished(txn, job, commit.error)
+    for job, now in _unfinished_of(txn.conn, commit.commit):
+        if now is not JobState.FINISHING:
+            fail(txn, job, JobState.KILLED, commit.error or "output commit was finished by force")
+        elif commit.commit.repo.type == USER:
+            _finished(txn, job, commit.error)
 
 
 def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
     """Kills the jobs of output and meta commits that were deleted: without both they cannot go on."""
     for info in removed:
-        repo = info.commit.repo
-        if repo.type == META:
-            _meta_removed(txn, Job(Pipeline(repo.project, repo.name), info.commit.id))
-        job = job_rows.job_of(info.commit)
-        if (
-            job is not None
-            and job_rows.state(txn.conn, job) is not None
-            and not job_rows.row_of(txn.conn, job)["finished"]
-        ):
-            _end(txn, job, JobState.KILLED, "output commit removed")
+        for job, _ in _unfinished_of(txn.conn, info.commit):
+            if info.commit.repo.type == META:
+                fail(txn, job, JobState.KILLED, "meta commit removed")
+            else:
+                _end(txn, job, JobState.KILLED, "output commit removed")
 
 
-def _meta_removed(txn: Transaction, job: Job) -> None:
-    now = job_rows.state(txn.conn, job)
+def _unfinished_of(conn: sqlite3.Connection, commit: Commit) -> Iterator[tuple[Job, JobState]]:
+    """The job, if it is not over, of an output or meta commit, and its state."""
+    repo = commit.repo
+    job = Job(Pipeline(repo.project, repo.name), commit.id)
+    now = job_rows.state(conn, job) if repo.type in (USER, META) else None
     if now is not None and not now.terminal:
-        fail(txn, job, JobState.KILLED, "meta commit removed")
+        yield job, now
 
 
 def _close(txn: Transaction, commit: Commit, error: str) -> None:

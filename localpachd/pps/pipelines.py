@@ -164,21 +164,17 @@ def _asked(request: Mapping[str, Any]) -> Pipeline:
 def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> PipelineInfo:
     """The entity of a row; `then` selects the last job of its time instead of the newest."""
     pipeline = Pipeline(row["project"], row["name"])
-    details = spec.from_json(row["spec"])
-    state = PipelineState(row["state"])
     return PipelineInfo(
         pipeline=pipeline,
         version=row["version"],
         spec_commit=Commit(pipeline.spec_repo, row["spec_commit"], "master"),
         stopped=bool(row["stopped"]),
-        state=state,
+        state=PipelineState(row["state"]),
         reason=row["reason"],
         last_job_state=job_rows.last_state(conn, pipeline, row["version"] if then else None),
-        parallelism=details.parallelism,
-        spec=details,
+        spec=spec.from_json(row["spec"]),
         written=SpecText(row["user_spec"], row["effective_spec"]),
         created=row["created"],
-        workers_available=details.parallelism if state is PipelineState.RUNNING else 0,
         metadata=metadata.read_metadata(conn, "pipeline", str(pipeline)),
     )
 

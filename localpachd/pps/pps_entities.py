@@ -1,13 +1,13 @@
 """The entities of the pps room: pipelines, jobs, datums, log lines. Frozen; knows no SQL and no gRPC."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
 from localpachd.pfs.pfs_entities import META, SPEC, Branch, Commit, Repo
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.specs.spec import PipelineSpec
-from localpachd.worker.tasks import DatumOutcome, DatumStats
+from localpachd.worker.tasks import DatumStats
 
 
 class PipelineState(StrEnum):
@@ -119,8 +119,7 @@ class SpecDefaults:
 
 @dataclass(frozen=True, slots=True)
 class PipelineInfo:
-    """One version of a pipeline. `created` is the time of this version in nanoseconds since the epoch;
-    `workers_available` counts the workers that are busy or ready."""
+    """One version of a pipeline. `created` is the time of this version in nanoseconds since the epoch."""
 
     pipeline: Pipeline
     version: int
@@ -129,11 +128,9 @@ class PipelineInfo:
     state: PipelineState
     reason: str
     last_job_state: JobState
-    parallelism: int
     spec: PipelineSpec
     written: SpecText
     created: int
-    workers_available: int
     metadata: Mapping[str, str]
 
 
@@ -184,24 +181,6 @@ class JobSetInfo:
 
     id: str
     jobs: tuple[JobInfo, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DatumInfo:
-    """A datum of a job. `job` is the job that processed it, an earlier one if it was `skipped`; `job` and `outcome` are
-    None for a datum that was only listed from an input. `pfs_state` is the directory of the meta commit with its inputs
-    and outputs, "" if there is none."""
-
-    id: str
-    job: Job | None
-    outcome: DatumOutcome | None
-    data: tuple[DatumInput, ...]
-    hash: str = ""
-    reason: str = ""
-    stats: DatumStats = field(default_factory=DatumStats)
-    pfs_commit: Commit | None = None
-    pfs_state: str = ""
-    skipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""The service of the pps room: each request is one atomic step or one snapshot. Knows no gRPC."""
+"""The service of the pps room: what runs, and each request that is more than one step of the room's functions. Knows no
+gRPC."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -6,18 +7,16 @@ from typing import Any
 
 from localpachd.errors import NotFound, PachError, prefixed
 from localpachd.pfs import commits
-from localpachd.pfs.changes import Steps
 from localpachd.pfs.pfs_entities import Commit, CommitInfo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_records, datums, job_rows, jobs, log_queries, pipelines
+from localpachd.pps import datums, job_rows, pipelines
 from localpachd.pps.cron import CronScheduler
 from localpachd.pps.datum_records import DatumRecord
 from localpachd.pps.datum_rerun import DatumRerun
 from localpachd.pps.datums import Datum
-from localpachd.pps.job_reader import JobReader, always
-from localpachd.pps.log_queries import LogQuery
-from localpachd.pps.pps_entities import DatumInfo, Job, LogMessage, Pipeline, PipelineInfo, SpecText
+from localpachd.pps.job_reader import JobReader
+from localpachd.pps.pps_entities import Job, Pipeline, PipelineInfo, SpecText
 from localpachd.pps.scheduling import job_base
 from localpachd.pps.scheduling.command_runs import SpoutSidecars
 from localpachd.pps.scheduling.scheduler import Scheduler
@@ -56,18 +55,18 @@ class PpsService:
         self._server_port = server_port
         self.gpus = gpus
         self._scheduler = Scheduler(pfs, runner, gpus, server_port, sidecars)
-        self._cron = CronScheduler(pfs, now)
+        self.cron = CronScheduler(pfs, now)
         self.jobs = JobReader(pfs, self._scheduler)
         self.server_log = ServerLog(pfs.changes)
 
     def start(self) -> None:
         """Starts the jobs and spouts that the database says should be running."""
         self._scheduler.start()
-        self._cron.start()
+        self.cron.start()
 
     def stop(self) -> None:
         """Stops everything but leaves the state of jobs as it is: `start` on the same database continues with them."""
-        self._cron.stop()
+        self.cron.stop()
         self._scheduler.stop()
 
     def add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: SpecText) -> None:
@@ -77,23 +76,6 @@ class PpsService:
         if egress:
             object_urls.check_reach(egress, self._pfs.reach)
         pipelines.create(txn, request, written)
-
-    def rerun_pipeline(self, pipeline: Pipeline, reprocess: bool = False) -> None:
-        """Runs a pipeline again by making a next version like its last; `reprocess` turns off skipping. NotFound for an
-        unknown one."""
-        self._pfs.transact(lambda txn: pipelines.rerun(txn, pipeline, reprocess))
-
-    def start_pipeline(self, pipeline: Pipeline) -> None:
-        """Starts a stopped pipeline; NotFound for an unknown one."""
-        self._pfs.transact(lambda txn: pipelines.start(txn, pipeline))
-
-    def stop_pipeline(self, pipeline: Pipeline, must_exist: bool = False) -> None:
-        """Stops a pipeline and its jobs. An unknown one is ignored, or NotFound with `must_exist`."""
-        self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline, must_exist))
-
-    def run_cron(self, pipeline: Pipeline) -> None:
-        """Ticks every cron input of a pipeline now; PachError where it has none, NotFound for an unknown one."""
-        self._cron.run_now(pipeline)
 
     def delete_pipeline(
         self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False
@@ -114,7 +96,8 @@ class PpsService:
         """Deletes the pipelines of these projects (None: all projects) and returns them."""
 
         def step(txn: Transaction) -> list[Pipeline]:
-            doomed = [info.pipeline for info in pipelines.listed(txn.conn) if projects is None or _in(info, projects)]
+            found = [info.pipeline for info in pipelines.listed(txn.conn)]
+            doomed = [each for each in found if projects is None or each.project in projects]
             for pipeline in pipelines.downstream_first(txn.conn, doomed):
                 pipelines.delete(txn, pipeline, force, keep_repo)
             return doomed
@@ -133,22 +116,15 @@ class PpsService:
         with prefixed("could not list pipeline info", NotFound), self._db.read() as conn:
             return pipelines.listed(conn, pipeline, history, projects, commit_set)
 
-    def delete_job(self, job: Job) -> None:
-        """Kills a job and deletes its row."""
-        self._pfs.transact(lambda txn: jobs.delete(txn, job), frees=True)
-
-    def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
+    def list_datums(self, job: Job, after: str = "") -> Iterator[DatumRecord]:
         """The datums that a job has recorded so far, sorted by id, starting past `after`. Streams."""
         with self._pfs.chunks.uses.one(), self._db.connection() as conn:
             with snapshot(conn):
                 job_rows.inspect(conn, job)
                 files = job_base.files(conn, job)
-            for record in job_base.listed(files, self._pfs.chunks, after):
-                yield _datum_info(record, job)
+            yield from job_base.listed(files, self._pfs.chunks, after)
 
-    def list_input_datums(
-        self, raw: Mapping[str, Any], check: Callable[[], None] = lambda: None
-    ) -> Iterator[DatumInfo]:
+    def list_input_datums(self, raw: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> Iterator[Datum]:
         """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now. `check` is
         called often and may raise to stop the work."""
         tree = spec.input_of(raw, time.time_ns())
@@ -164,16 +140,14 @@ class PpsService:
 
                 return sorted(datums.expand(tree, job_base.finder(conn, head), check), key=lambda each: each.id)
 
-        for each in self._pfs.patiently(expanded):
-            yield DatumInfo(id=each.id, job=None, outcome=None, data=each.inputs)
+        yield from self._pfs.patiently(expanded)
 
-    def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
-        """One datum of a job, with the directory of the meta commit that holds its files; PachError for an unknown
-        id."""
+    def inspect_datum(self, job: Job, identity: str) -> tuple[DatumRecord, Commit]:
+        """One datum of a job, and the meta commit that holds its files; PachError for an unknown id."""
         with self._db.read() as conn:
             branch = job_rows.inspect(conn, job).output_commit.branch
             record = job_base.record(conn, self._pfs.chunks, job, identity)
-        return _datum_info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
+        return record, Commit(job.pipeline.meta_repo, job.id, branch)
 
     def rerun_datum(self, job: Job, identity: str) -> DatumRerun:
         """One datum of a job, ready to run again alone; PachError for an unknown id."""
@@ -189,26 +163,3 @@ class PpsService:
         if run is None or not run.restart_datums(data_filters):
             wanted = " ".join(data_filters)
             raise PachError(f"datum matching filter [{wanted}] could not be found for job ID {job.id}")
-
-    def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Steps[LogMessage]:
-        """Log lines, oldest first; see `log_queries.read`."""
-        return log_queries.read(self._db, self._pfs.changes, self.server_log, query, active)
-
-
-def _in(info: PipelineInfo, projects: Collection[str]) -> bool:
-    return info.pipeline.project in projects
-
-
-def _datum_info(record: DatumRecord, asked: Job, pfs_commit: Commit | None = None) -> DatumInfo:
-    return DatumInfo(
-        id=record.id,
-        job=record.job,
-        outcome=record.outcome,
-        data=record.inputs,
-        hash=record.hash,
-        reason=record.reason,
-        stats=record.stats,
-        pfs_commit=pfs_commit,
-        pfs_state=datum_records.pfs_path(record.id) if pfs_commit is not None else "",
-        skipped=record.job != asked,
-    )

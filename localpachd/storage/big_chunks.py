@@ -91,15 +91,9 @@ class BigChunks:
     def get(self, digest: bytes) -> bytes:
         """The bytes of one chunk. DataLoss if it is damaged, or not in the store."""
         try:
-            data = self.path(digest).read_bytes()
+            return _content(self.path(digest), digest)
         except FileNotFoundError:
             raise missing(digest) from None
-        blocks = -(-len(data) // _BLOCK)
-        for count in (blocks, blocks - 1):  # the checksums may begin a block of their own
-            end = len(data) - _sums_size(count)
-            if 0 < end <= count * _BLOCK and data.endswith(_MARK) and _sums((memoryview(data)[:end],)) == data[end:]:
-                return data[:end]
-        raise damaged(digest)
 
     def blocks(self, digest: bytes, length: int, skip: int = 0) -> Iterator[bytes]:
         """The bytes of a chunk of `length` bytes from `skip`, in pieces of at most 256 KiB, each checked before it is
@@ -218,10 +212,19 @@ def _size(path: Path) -> int:
 
 def verified(path: Path, digest: bytes) -> bytes:
     """The bytes of the chunk in a file, compared with their hash. DataLoss if it is damaged, FileNotFoundError."""
+    data = _content(path, digest)
+    if chunk_hash(data) != digest:
+        raise damaged(digest)
+    return data
+
+
+def _content(path: Path, digest: bytes) -> bytes:
+    """The bytes of the chunk in a file, compared with their checksums."""
     data = path.read_bytes()
     blocks = -(-len(data) // _BLOCK)
-    for end in (len(data) - _sums_size(blocks), len(data) - _sums_size(blocks - 1)):
-        if end > 0 and chunk_hash(memoryview(data)[:end]) == digest and data[end:] == _sums((data[:end],)):
+    for count in (blocks, blocks - 1):  # the checksums may begin a block of their own
+        end = len(data) - _sums_size(count)
+        if 0 < end <= count * _BLOCK and data.endswith(_MARK) and _sums((memoryview(data)[:end],)) == data[end:]:
             return data[:end]
     raise damaged(digest)
 

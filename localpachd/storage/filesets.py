@@ -269,6 +269,11 @@ def _file(row: EntryRow) -> TaggedFile:
 
 def unpacked(size: int, chunks: bytes) -> FileContent:
     """The content of a row of the table `entries`."""
+    return FileContent(size, chunk_hashes(chunks))
+
+
+def chunk_hashes(chunks: bytes) -> tuple[bytes, ...]:
+    """The hashes of a row of the table `entries`."""
     if len(chunks) == _HASH_BYTES:
-        return FileContent(size, (chunks,))
-    return FileContent(size, tuple(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)))
+        return (chunks,)
+    return tuple(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES))

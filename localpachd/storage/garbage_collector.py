@@ -13,11 +13,10 @@ from functools import partial
 
 from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
+from localpachd.storage.filesets import chunk_hashes
 
 KEPT = 86400.0
 """Seconds for which chunks stay in the trash, unless the disk is full or the quota reached."""
-
-_HASH_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +123,4 @@ def live_chunks(conn: sqlite3.Connection) -> Iterator[bytes]:
     with closing(conn.cursor()) as cursor:
         cursor.row_factory = None
         for (chunks,) in cursor.execute("SELECT chunks FROM entries WHERE chunks IS NOT NULL"):
-            yield from (chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES))
+            yield from chunk_hashes(chunks)

@@ -179,7 +179,7 @@ class _Open:
     def __init__(self, path: str) -> None:
         self.path = path
         self.size = 0
-        self.hash = ids.DirectoryHash()
+        self.hash = ids.directory_hash()
 
 
 class _Stack:
@@ -206,7 +206,7 @@ class _Stack:
         """Adds an entry to the innermost open directory."""
         innermost = self._open[-1]
         innermost.size += size
-        innermost.hash.add(digest)
+        innermost.hash.update(digest)
 
 
 class _Summaries:

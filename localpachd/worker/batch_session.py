@@ -37,7 +37,8 @@ class BatchChannel:
         self._env: list[str] | None = None
         self._working = False
         self._closed = False
-        self._error = ""
+        self.error = ""
+        """The error that the process reported for its last datum: "" for success."""
         self.port = server.open(self.next_datum)
 
     @property
@@ -45,15 +46,10 @@ class BatchChannel:
         """Whether the process is waiting in a call for a datum. To be read with the condition held."""
         return self._calls > 0 and self._env is None and not self._working
 
-    @property
-    def error(self) -> str:
-        """The error that the process reported for its last datum: "" for success."""
-        return self._error
-
     def give(self, env: list[str]) -> None:
         """Answers the waiting call with a datum's `KEY=value` list."""
         with self._condition:
-            self._error = ""
+            self.error = ""
             self._env = env
             self._condition.notify_all()
 
@@ -72,7 +68,7 @@ class BatchChannel:
             mine = self._calls
             if self._working:  # otherwise no datum was being processed, and the error concerns none
                 self._working = False
-                self._error = error
+                self.error = error
             condition.notify_all()
             # A call that arrives while another waits is the same process asking again after its client gave up.
             condition.wait_for(lambda: self._closed or self._calls != mine or self._env is not None)

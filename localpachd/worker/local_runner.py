@@ -7,7 +7,7 @@ import logging
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,7 +103,6 @@ class LocalRunner:
             with (
                 DatumSetWatch(cancel, self._gpus.notify) as watch,
                 self._leased(task, watch, log) as devices,
-                self._running(),
             ):
                 self._run(task, datums, done, log, watch, devices)
         except CancellationError:
@@ -119,7 +118,6 @@ class LocalRunner:
             with (
                 DatumSetWatch(cancel, self._gpus.notify) as watch,
                 self._leased(task, watch, log) as devices,
-                self._running(),
                 self._directory(log) as directory,
                 closing(self._backend.open(directory, task, devices, ports)) as workplace,
             ):
@@ -218,22 +216,21 @@ class LocalRunner:
                 self._refusing = self._server.open(_refuse)
             return self._refusing
 
-    def _leased(self, task: Task, watch: DatumSetWatch, log: LogSink) -> AbstractContextManager[tuple[str, ...]]:
+    @contextmanager
+    def _leased(self, task: Task, watch: DatumSetWatch, log: LogSink) -> Iterator[tuple[str, ...]]:
+        """The GPUs of a worker, which is counted while it has them."""
+
         def wait(holders: str) -> None:
             log(LogLine("", False, f"waiting for {task.gpus} of this machine's GPUs ({holders})"))
 
-        return self._gpus.lease(task.pod.pipeline, task.gpus, watch.check, wait)
-
-    @contextmanager
-    def _running(self) -> Iterator[None]:
-        """Counts a worker while it runs."""
-        with self._lock:
-            self._busy += 1
-        try:
-            yield
-        finally:
+        with self._gpus.lease(task.pod.pipeline, task.gpus, watch.check, wait) as devices:
             with self._lock:
-                self._busy -= 1
+                self._busy += 1
+            try:
+                yield devices
+            finally:
+                with self._lock:
+                    self._busy -= 1
 
     @contextmanager
     def _directory(self, log: LogSink) -> Iterator[Path]:

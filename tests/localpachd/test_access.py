@@ -51,11 +51,17 @@ def listed(who: Client) -> list[str]:
     return [each.repo.name for each in who.list_repo()]
 
 
-@pytest.fixture
-def token_file(tmp_path: Path) -> Path:
-    file = tmp_path / "token"
+@pytest.fixture(scope="module")
+def token_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("token") / "token"
     file.write_text(TOKEN + "\n")
     return file
+
+
+@pytest.fixture(scope="module")
+def guarded(start_shared_pachd: StartPachd, token_file: Path) -> Localpachd:
+    """A server that asks for the token."""
+    return start_shared_pachd(token_file.with_name("root"), "--token-file", str(token_file))
 
 
 @pytest.fixture(scope="module")
@@ -135,9 +141,8 @@ def test_insecure_must_be_typed(start_pachd: StartPachd, tmp_path: Path) -> None
     assert list(client(server).list_repo()) == []
 
 
-def test_a_token_is_asked_for_in_pachyderms_words(start_pachd: StartPachd, tmp_path: Path, token_file: Path) -> None:
-    server = start_pachd(tmp_path / "root", "--token-file", str(token_file))
-    stranger, guesser = client(server), client(server, TOKEN[:-1] + "0")
+def test_a_token_is_asked_for_in_pachyderms_words(guarded: Localpachd) -> None:
+    stranger, guesser = client(guarded), client(guarded, TOKEN[:-1] + "0")
     for who, answer in ((stranger, NO_TOKEN), (guesser, WRONG_TOKEN)):
         assert refused(listed, who) == answer
         assert refused(who.inspect_repo, "in") == answer
@@ -148,15 +153,12 @@ def test_a_token_is_asked_for_in_pachyderms_words(start_pachd: StartPachd, tmp_p
     assert stranger.get_remote_version().major == 2
     assert stranger.health_check().status == 1
     assert stranger.inspect_cluster().id
-    client(server, TOKEN).create_repo("in")
-    assert [each.repo.name for each in client(server, TOKEN).list_repo()] == ["in"]
+    client(guarded, TOKEN).create_repo("in")
+    assert "in" in listed(client(guarded, TOKEN))
 
 
-def test_calls_that_the_server_does_not_know_need_the_token_too(
-    start_pachd: StartPachd, tmp_path: Path, token_file: Path
-) -> None:
-    server = start_pachd(tmp_path / "root", "--token-file", str(token_file))
-    with grpc.insecure_channel(urlsplit(server.address).netloc) as channel:
+def test_calls_that_the_server_does_not_know_need_the_token_too(guarded: Localpachd) -> None:
+    with grpc.insecure_channel(urlsplit(guarded.address).netloc) as channel:
         for method in ("/auth_v2.API/WhoAmI", "/debug_v2.Debug/Dump", "/localpachd.Debug/RunDatum", "/no.API/Call"):
             assert refused(channel.unary_unary(method), b"") == NO_TOKEN
             assert refused(lambda call: list(call(b"")), channel.unary_stream(method)) == NO_TOKEN
@@ -239,9 +241,8 @@ def check_workers(mine: Client) -> None:
     assert "TOKEN" not in kept
 
 
-def test_a_spouts_sidecar_asks_for_the_token(start_pachd: StartPachd, tmp_path: Path, token_file: Path) -> None:
-    server = start_pachd(tmp_path / "root", "--token-file", str(token_file))
-    mine = client(server, TOKEN)
+def test_a_spouts_sidecar_asks_for_the_token(guarded: Localpachd) -> None:
+    mine = client(guarded, TOKEN)
     mine.create_pipeline(
         "spout",
         transform=pps_pb2.Transform(

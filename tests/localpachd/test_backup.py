@@ -5,7 +5,6 @@ import shutil
 import sqlite3
 import tarfile
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -23,14 +22,32 @@ SIZES = (10, 5_000, 100_000, 9 << 20)
 
 
 @pytest.fixture
-def server(tmp_path: Path, start_pachd: StartPachd) -> Iterator[Localpachd]:
-    server = start_pachd(tmp_path / "root")
+def server(tmp_path: Path, start_pachd: StartPachd) -> Localpachd:
+    return filled(start_pachd(tmp_path / "root"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, start_shared_pachd: StartPachd) -> Path:
+    """A backup of such a server."""
+    place = tmp_path_factory.mktemp("made")
+    filled(start_shared_pachd(place / "root"))
+    assert main(["backup", str(place / "root"), str(place / "kept")]) == 0
+    return place / "kept"
+
+
+@pytest.fixture
+def kept(made: Path, tmp_path: Path) -> Path:
+    """A backup of the test's own, like that."""
+    return Path(shutil.copytree(made, tmp_path / "kept"))
+
+
+def filled(server: Localpachd) -> Localpachd:
     client = server.client()
     client.create_repo("in")
     for number, size in enumerate(SIZES):
         client.put_file_bytes(("in", "master"), f"/{number}", content(number, size))
     client.create_secret("token", {"key": "value"})
-    yield server
+    return server
 
 
 def content(number: int, size: int) -> bytes:
@@ -94,10 +111,9 @@ def test_a_backup_of_a_running_server_is_restored_elsewhere(
     ],
 )
 def test_a_damaged_backup_is_refused(
-    server: Localpachd, tmp_path: Path, member: str, text: str, capsys: pytest.CaptureFixture[str]
+    kept: Path, tmp_path: Path, member: str, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept, target = tmp_path / "kept", tmp_path / "elsewhere"
-    assert main(["backup", str(tmp_path / "root"), str(kept)]) == 0
+    target = tmp_path / "elsewhere"
     if member == "small":
         with closing(sqlite3.connect(kept / "chunks/small.sqlite", isolation_level=None)) as conn:
             conn.execute("UPDATE small SET data = zeroblob(length(data))")
@@ -114,10 +130,9 @@ def test_a_damaged_backup_is_refused(
 
 
 def test_a_restore_that_failed_is_tried_again(
-    server: Localpachd, tmp_path: Path, start_pachd: StartPachd, capsys: pytest.CaptureFixture[str]
+    kept: Path, tmp_path: Path, start_pachd: StartPachd, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept, target = tmp_path / "kept", tmp_path / "elsewhere"
-    assert main(["backup", str(tmp_path / "root"), str(kept)]) == 0
+    target = tmp_path / "elsewhere"
     (kept / "backup.json").rename(tmp_path / "contents")
     for _ in range(2):
         assert main(["restore", str(kept), str(target)]) == 1

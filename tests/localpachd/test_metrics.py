@@ -66,30 +66,41 @@ def refused(url: str, token: str = "") -> int:
     return info.value.code
 
 
-def test_calls_are_counted_by_method_and_code(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root", *ON)
-    url, client = address(server), server.client()
-    client.create_repo("in")
+@pytest.fixture(scope="module")
+def server(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> Localpachd:
+    return start_shared_pachd(tmp_path_factory.mktemp("shown") / "root", *ON, "--gpus", "0")
+
+
+@pytest.fixture(scope="module")
+def url(server: Localpachd) -> str:
+    """The address of the metrics of that server."""
+    return address(server)
+
+
+def test_calls_are_counted_by_method_and_code(server: Localpachd, url: str) -> None:
+    client = server.client()
+    created = ("localpachd_calls_total", "OK", "pfs_v2.API/CreateRepo")
+    before = samples(url).get(created, 0)
+    client.create_repo("counted")
     for _ in range(3):
         with pytest.raises(grpc.RpcError):
             client.inspect_repo("missing")
-    assert [each.repo.name for each in client.list_repo()] == ["in"]
+    assert "counted" in [each.repo.name for each in client.list_repo()]
     found = eventually(
         lambda: samples(url), lambda found: ("localpachd_calls_total", "OK", "pfs_v2.API/ListRepo") in found
     )
-    assert found["localpachd_calls_total", "OK", "pfs_v2.API/CreateRepo"] == 1
+    assert found[created] == before + 1
     assert found["localpachd_calls_total", "NOT_FOUND", "pfs_v2.API/InspectRepo"] == 3
     assert found["localpachd_call_seconds_count", "pfs_v2.API/InspectRepo"] == 3
     assert found["localpachd_call_seconds_bucket", "+Inf", "pfs_v2.API/InspectRepo"] == 3
     assert 0 < found["localpachd_call_seconds_sum", "pfs_v2.API/CreateRepo"] < 60
 
 
-def test_waiting_calls_are_under_way_until_they_end(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root", *ON)
-    url, client = address(server), server.client()
-    client.create_repo("in")
+def test_waiting_calls_are_under_way_until_they_end(server: Localpachd, url: str) -> None:
+    client = server.client()
+    client.create_repo("waited")
     method = "pfs_v2.API/SubscribeCommit"
-    waiting = client.subscribe_commit("in", "master")
+    waiting = client.subscribe_commit("waited", "master")
     waits = ("localpachd_calls_waiting", method)
     found = eventually(lambda: samples(url), lambda found: found.get(waits) == 1)
     assert found["localpachd_calls_under_way", method] == 1
@@ -97,16 +108,14 @@ def test_waiting_calls_are_under_way_until_they_end(start_pachd: StartPachd, tmp
     ended = ("localpachd_calls_total", "CANCELLED", method)
     found = eventually(lambda: samples(url), lambda found: found.get(ended) == 1)
     assert found["localpachd_calls_under_way", method] == 0
-    with client.commit("in", "master") as commit:
+    with client.commit("waited", "master") as commit:
         pass
     assert next(client.inspect_commit(commit)).commit.id == commit.id
     inspected = ("localpachd_calls_total", "OK", "pfs_v2.API/InspectCommit")
     eventually(lambda: samples(url), lambda found: found.get(inspected) == 1)
 
 
-def test_names_that_clients_invent_are_one_method(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root", *ON)
-    url = address(server)
+def test_names_that_clients_invent_are_one_method(server: Localpachd, url: str) -> None:
     with grpc.insecure_channel(server.address.removeprefix("grpc://")) as channel:
         for number in range(5):
             with pytest.raises(grpc.RpcError):
@@ -120,9 +129,8 @@ def test_names_that_clients_invent_are_one_method(start_pachd: StartPachd, tmp_p
     assert not [key for key in found if any("Invented" in part for part in key)]
 
 
-def test_the_state_is_that_of_the_server(start_pachd: StartPachd, tmp_path: Path) -> None:
-    server = start_pachd(tmp_path / "root", *ON, "--gpus", "0")
-    url, client = address(server), server.client()
+def test_the_state_is_that_of_the_server(server: Localpachd, url: str) -> None:
+    client = server.client()
     client.create_repo("in")
     noise = random.Random(1).randbytes(300_000)
     before = samples(url)
@@ -179,8 +187,7 @@ def test_they_speak_tls_with_the_servers_certificate(start_pachd: StartPachd, tm
     assert "localpachd_jobs" in read(url, context=ssl.create_default_context(cafile=str(certificate)))
 
 
-def test_a_name_of_an_attacker_that_leads_here_is_refused(start_pachd: StartPachd, tmp_path: Path) -> None:
-    url = address(start_pachd(tmp_path / "root", *ON))
+def test_a_name_of_an_attacker_that_leads_here_is_refused(url: str) -> None:
     place = url.removeprefix("http://").removesuffix(PAGE)
     connection = http.client.HTTPConnection(place, timeout=60)
     connection.request("GET", PAGE, headers={"Host": "attacker.example"})
@@ -207,8 +214,8 @@ def test_clients_that_say_nothing_do_not_hold_up_others(start_pachd: StartPachd,
         each.close()
 
 
-def test_a_taken_port_is_explained(start_pachd: StartPachd, tmp_path: Path) -> None:
-    port = start_pachd(tmp_path / "first").address.rpartition(":")[2]
+def test_a_taken_port_is_explained(server: Localpachd, tmp_path: Path) -> None:
+    port = server.address.rpartition(":")[2]
     tried = servers.run("--port", 0, "--root", tmp_path / "second", "--metrics-port", port)
     assert tried.returncode == 1
     assert f"cannot listen on 127.0.0.1:{port}" in tried.stderr
@@ -222,17 +229,16 @@ def test_without_the_option_nothing_is_shown(start_pachd: StartPachd, tmp_path: 
     assert not (tmp_path / "root.log").read_text()
 
 
-def test_silent_connections_give_way(start_pachd: StartPachd, tmp_path: Path) -> None:
-    place = urlsplit(address(start_pachd(tmp_path / "root", *ON)))
+def test_silent_connections_give_way(url: str) -> None:
+    place = urlsplit(url)
     with ExitStack() as held:
         for _ in range(100):
             held.enter_context(socket.create_connection((place.hostname or "", place.port or 0), timeout=60))
-        assert samples(place.geturl())
+        assert samples(url)
 
 
-def test_a_second_host_is_refused(start_pachd: StartPachd, tmp_path: Path) -> None:
-    place = urlsplit(address(start_pachd(tmp_path / "root", *ON)))
-    connection = http.client.HTTPConnection(place.netloc, timeout=60)
+def test_a_second_host_is_refused(url: str) -> None:
+    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     connection.putrequest("GET", PAGE)
     connection.putheader("Host", "attacker.example")
     connection.endheaders()

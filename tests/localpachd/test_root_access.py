@@ -25,17 +25,24 @@ for _ in range(1200):
 END"""
 
 
-@pytest.fixture
-def root(start_pachd: StartPachd, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def filled(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The root of a server that has stopped."""
-    server = start_pachd(tmp_path / "root")
+    root = tmp_path_factory.mktemp("filled") / "root"
+    server = start_shared_pachd(root)
     client = server.client()
     client.create_repo("texts")
     with client.modify_file_client(("texts", "master")) as writer:
         writer.put_file_from_bytes("/big", os.urandom(100_000))
         writer.put_file_from_bytes("/small", b"small")
     server.stop()
-    return tmp_path / "root"
+    return root
+
+
+@pytest.fixture
+def root(filled: Path, tmp_path: Path) -> Path:
+    """A root of the test's own, like that."""
+    return Path(shutil.copytree(filled, tmp_path / "root"))
 
 
 def _refusal(root: Path) -> str:

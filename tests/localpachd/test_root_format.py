@@ -21,20 +21,24 @@ from tests.servers import StartPachd
 FILES = {"/small": b"kept", "/big": b"kept" * SMALL}
 
 
-@pytest.fixture
-def root(tmp_path: Path, start_pachd: StartPachd) -> Path:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, start_shared_pachd: StartPachd) -> Path:
     """The root of a server that was stopped, with one repo of two files."""
-    server = start_pachd(tmp_path / "root")
-    fill(server.client())
-    server.stop()
-    return tmp_path / "root"
-
-
-def fill(client: object) -> None:
-    client.create_repo("in")  # type: ignore[attr-defined]
-    with client.modify_file_client(("in", "master")) as writer:  # type: ignore[attr-defined]
+    root = tmp_path_factory.mktemp("filled") / "root"
+    server = start_shared_pachd(root)
+    client = server.client()
+    client.create_repo("in")
+    with client.modify_file_client(("in", "master")) as writer:
         for path, data in FILES.items():
             writer.put_file_from_bytes(path, data)
+    server.stop()
+    return root
+
+
+@pytest.fixture
+def root(filled: Path, tmp_path: Path) -> Path:
+    """A root of the test's own, like that."""
+    return Path(shutil.copytree(filled, tmp_path / "root"))
 
 
 def change(root: Path, *statements: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
 from tests import servers
+from tests.http_servers import serving
 from tests.servers import Localpachd, StartPachd
 
 OFF = "URLs of files are turned off on this server; its option --file-urls DIR allows those of a directory"
@@ -119,19 +119,16 @@ class _Page(http.server.BaseHTTPRequestHandler):
 
 def test_no_call_asks_the_loopback(client: Client) -> None:
     _Page.asked = []
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page) as site:
-        threading.Thread(target=site.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{site.server_port}"
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Page)) as url:
         code, text = refusal(lambda: client.put_file_url(("in", "master"), "/x", f"{url}/x"))
         assert code is grpc.StatusCode.FAILED_PRECONDITION
         assert "127.0.0.1 is not on the public internet; the server's option --url-network CIDR allows others" in text
         pipelines = pps_pb2_grpc.APIStub(client._channel)
         code, text = refusal(pipelines.RenderTemplate, pps_pb2.RenderTemplateRequest(template=f'import "{url}/x"'))
         assert "127.0.0.1 is not on the public internet" in text
-        for endpoint in (f"minio://127.0.0.1:{site.server_port}/bucket", f"s3://bucket?endpoint={url}"):
+        for endpoint in (f"minio://{url.removeprefix('http://')}/bucket", f"s3://bucket?endpoint={url}"):
             code, text = refusal(lambda at: client.put_file_url(("in", "master"), "/x", at), endpoint)
             assert "cannot be an endpoint" in text
-        site.shutdown()
     assert _Page.asked == []
 
 

@@ -12,7 +12,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from speclang.warm_annotations import SECONDS
 from tests.localpachd.test_recovery import finished, put
-from tests.localpachd.worker.test_batch_channel import batched
+from tests.localpachd.worker.test_batch_channel import asking
 from tests.localpachd.worker.test_warm_workers import COUNT
 from tests.servers import Localpachd, StartPachd
 
@@ -28,7 +28,7 @@ def seen(client: python_pachyderm.Client, name: str) -> str:
 def create(client: python_pachyderm.Client, alive: Path) -> None:
     """Creates a pipeline whose process is kept, and locks a file for as long as it lives."""
     alive.touch()
-    transform = pps_pb2.Transform(cmd=batched(COUNT).cmd, env={"ALIVE": str(alive)}, datum_batching=True)
+    transform = pps_pb2.Transform(cmd=asking(COUNT).cmd, env={"ALIVE": str(alive)}, datum_batching=True)
     request = pps_pb2.CreatePipelineRequest(
         pipeline=pps_pb2.Pipeline(name="p"),
         transform=transform,

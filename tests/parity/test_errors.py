@@ -72,10 +72,20 @@ def test_invalid_inputs(place: Place, pfs: MakeInput, client: Client, refusal: R
         return refusal(client.create_pipeline, name, transform=TRUE, input=given)
 
     assert create(pfs("ghost")) == (NOT_FOUND, "repo default/ghost not found")
-    assert create(pfs(repo, name="out")) == (UNKNOWN, "input cannot be named out")
-    assert create(pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo))) == (UNKNOWN, "input must specify a glob")
-    assert create(pps_pb2.Input(cross=[pfs(repo), pfs(repo)])) == (UNKNOWN, f'name "{repo}" was used more than once')
-    assert create(pps_pb2.Input()) == (UNKNOWN, "no input set")
+    for given, text in (
+        (pfs(""), "input must specify a name"),
+        (pfs("", name="n"), "input must specify a repo"),
+        (pfs("out"), "input cannot be named out"),
+        (pfs(repo, name="out"), "input cannot be named out"),
+        (pfs(repo, name=".env"), "input cannot be named .env"),
+        (pfs(repo, glob=""), "input must specify a glob"),
+        (pps_pb2.Input(cross=[pfs(repo), pfs(repo)]), f'name "{repo}" was used more than once'),
+        (pps_pb2.Input(), "no input set"),
+    ):
+        assert create(given) == (UNKNOWN, text)
+    code, text = create(pfs(repo, commit=NOBODY))
+    assert code is UNKNOWN
+    assert text.startswith("input cannot come from a commit; use a branch with head pointing to the")
     assert refusal(client.inspect_pipeline, name)[0] is NOT_FOUND
 
 

@@ -1,13 +1,13 @@
 """Branches, their provenance, and the commits that follow from it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import grpc
 import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
-from tests.parity.places import NOT_FOUND, UNKNOWN, ByVersion, Place, Refusal, branch_of, finished
+from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, ByVersion, Place, Refusal, branch_of, finished
 
 
 def wire(client: Client, to: str, *upstream: str) -> None:
@@ -216,56 +216,25 @@ def test_commits_outlive_their_branch(client: Client, place: Place) -> None:
         assert file.read() == b"1"
 
 
-_NO_REPO = "get commit by commit key: repo (id=0, project=default, name=ghost, type=user) not found"
-
-
-@pytest.mark.parametrize(
-    ("call", "code", "text", "later"),
-    [
-        (
-            lambda c, r: c.inspect_branch(r, "ghost"),
-            NOT_FOUND,
-            'branch "ghost" not found in repo default/{repo}',
-            "inspect branch in transaction: branch (id=0, branch=default/{repo}@ghost) not found\n"
-            'branch "ghost" not found in repo default/{repo}',
-        ),
-        (lambda c, r: c.create_branch("ghost", "x"), NOT_FOUND, "repo default/ghost not found", _NO_REPO),
-        (
-            lambda c, r: c.create_branch(r, "x", provenance=[branch_of("ghost")]),
-            NOT_FOUND,
-            "repo default/ghost not found",
-            _NO_REPO,
-        ),
-        (lambda c, r: c.list_branch("ghost"), NOT_FOUND, "repo default/ghost not found", ""),
-        (
-            lambda c, r: c.create_branch(r, "a/b"),
-            UNKNOWN,
-            "name (a/b) invalid: only alphanumeric characters, underscores, and dashes are allowed",
-            "",
-        ),
-        (
-            lambda c, r: c.create_branch(r, "0" * 12 + "4" + "0" * 19),
-            UNKNOWN,
-            "bad key: branch name cannot be a UUID V4",
-            "create branch: update head: branch name cannot be a UUID V4",
-        ),
-    ],
-)
-def test_missing_and_invalid_branches(
-    client: Client,
-    place: Place,
-    refusal: Refusal,
-    by_version: ByVersion,
-    call: Callable[[Client, str], object],
-    code: grpc.StatusCode,
-    text: str,
-    later: str,
-) -> None:
+def test_missing_and_invalid_branches(client: Client, place: Place, refusal: Refusal, by_version: ByVersion) -> None:
     repo = place.repo()
-    refused, said = refusal(call, client, repo)
-    assert refused is code
+    no_branch, no_repo = f'branch "ghost" not found in repo default/{repo}', "repo default/ghost not found"
     # 2.12 goes on about the commit that it was to make.
-    assert by_version(text, later or text).format(repo=repo) in said
+    to_head = "get commit by commit key: repo (id=0, project=default, name=ghost, type=user) not found"
+    unseen = f"inspect branch in transaction: branch (id=0, branch=default/{repo}@ghost) not found\n{no_branch}"
+    characters = "name (a/b) invalid: only alphanumeric characters, underscores, and dashes are allowed"
+    an_id = "branch name cannot be a UUID V4"
+    for call, given, code, text, later in (
+        (client.inspect_branch, (repo, "ghost"), NOT_FOUND, no_branch, unseen),
+        (client.create_branch, ("ghost", "x"), NOT_FOUND, no_repo, to_head),
+        (client.create_branch, (repo, "x", None, [branch_of("ghost")]), NOT_FOUND, no_repo, to_head),
+        (client.list_branch, ("ghost",), NOT_FOUND, no_repo, no_repo),
+        (client.create_branch, (repo, "a/b"), UNKNOWN, characters, characters),
+        (client.create_branch, (repo, NOBODY), UNKNOWN, f"bad key: {an_id}", f"create branch: update head: {an_id}"),
+    ):
+        refused, said = refusal(call, *given)
+        assert refused is code
+        assert by_version(text, later) in said
 
 
 def test_a_missing_head(client: Client, place: Place, refusal: Refusal, by_version: ByVersion) -> None:

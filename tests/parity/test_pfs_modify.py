@@ -1,6 +1,7 @@
 """Writing files, in all the forms that a stream of changes takes."""
 
 import io
+import random
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_content_comes_from_files_objects_and_bytes(client: Client, place: Place
 
 def test_big_files_keep_every_byte(client: Client, place: Place) -> None:
     repo = place.repo()
-    data = b"".join(number.to_bytes(4, "big") for number in range(5_500_000))  # more than one message and one chunk
+    data = random.Random(1).randbytes(22 << 20)  # more than one message and one chunk
     client.put_file_bytes((repo, "master"), "/big", data)
     client.put_file_bytes((repo, "master"), "/big", b"tail", append=True)
     with client.get_file((repo, "master"), "/big") as file:
@@ -201,33 +202,32 @@ def test_a_path_is_cleaned(client: Client, place: Place) -> None:
     assert list(tree(client, repo)) == ["/a", "/b/c", "/d"]
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("", "only printable ASCII characters allowed"),
-        ("/ä", "only printable ASCII characters allowed"),
-        ("/a\tb", "only printable ASCII characters allowed"),
-        ("/a*", "globbing character (*) not allowed in path"),
-        ("/a[b]", "globbing character ([) not allowed in path"),
-        ("/a+b", "globbing character (+) not allowed in path"),
-        ("/a@b", "globbing character (@) not allowed in path"),
-        ("/a/../b", "relative file paths are not allowed"),
-        ("./a", "relative file paths are not allowed"),
-    ],
-)
-def test_invalid_paths(client: Client, place: Place, refusal: Refusal, path: str, reason: str) -> None:
+def test_invalid_paths(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
-    text = f"path ({path}) invalid: {reason}"
-    assert refusal(client.put_file_bytes, (repo, "master"), path, b"1", append=True) == (UNKNOWN, text)
-    assert refusal(client.delete_file, (repo, "master"), path) == (UNKNOWN, text)
+    for path, reason in {
+        "": "only printable ASCII characters allowed",
+        "/ä": "only printable ASCII characters allowed",
+        "/a\tb": "only printable ASCII characters allowed",
+        "/a*": "globbing character (*) not allowed in path",
+        "/a[b]": "globbing character ([) not allowed in path",
+        "/a+b": "globbing character (+) not allowed in path",
+        "/a@b": "globbing character (@) not allowed in path",
+        "/a/../b": "relative file paths are not allowed",
+        "./a": "relative file paths are not allowed",
+    }.items():
+        text = f"path ({path}) invalid: {reason}"
+        assert refusal(client.put_file_bytes, (repo, "master"), path, b"1", append=True) == (UNKNOWN, text)
+        assert refusal(client.delete_file, (repo, "master"), path) == (UNKNOWN, text)
     assert list(client.list_branch(repo)) == []
 
 
-@pytest.mark.parametrize("path", ["/a b", "/a'b\"c", "/a#b", "/a~b", "/a;b&c|d", "/...", "/a:b=c,d", "/$HOME", "/-r"])
-def test_unusual_but_valid_paths(client: Client, place: Place, path: str) -> None:
+def test_unusual_but_valid_paths(client: Client, place: Place) -> None:
     repo = place.repo()
-    client.put_file_bytes((repo, "master"), path, b"1")
-    assert tree(client, repo) == {path: b"1"}
+    paths = ["/a b", "/a'b\"c", "/a#b", "/a~b", "/a;b&c|d", "/...", "/a:b=c,d", "/$HOME", "/-r"]
+    with place.stream(repo) as files:
+        for path in paths:
+            files.put_file_from_bytes(path, path.encode())
+    assert tree(client, repo) == {path: path.encode() for path in paths}
 
 
 def test_invalid_streams(place: Place, stub: pfs_pb2_grpc.APIStub, refusal: Refusal) -> None:
@@ -337,17 +337,17 @@ def test_streams_do_what_a_dictionary_would(
 
 @pytest.fixture
 def many(client: Client, place: Place) -> Iterator[str]:
-    """A repo with 3,000 files, put as one stream."""
+    """A repo with 2,000 files, put as one stream."""
     repo = place.repo("many")
     with place.stream(repo) as files:
-        for number in range(3000):
+        for number in range(2000):
             files.put_file_from_bytes(f"/{number % 7}/{number:04}", b"%d" % number)
     yield repo
 
 
 def test_thousands_of_files_in_one_stream(client: Client, many: str) -> None:
     infos = list(client.walk_file((many, "master"), "/"))
-    assert sum(info.file_type == pfs_pb2.FILE for info in infos) == 3000
+    assert sum(info.file_type == pfs_pb2.FILE for info in infos) == 2000
     assert infos[0].file.path == "/"
-    assert infos[0].size_bytes == sum(len(str(number)) for number in range(3000))
+    assert infos[0].size_bytes == sum(len(str(number)) for number in range(2000))
     assert len(list(client.list_commit(many))) == 1

@@ -2,22 +2,26 @@
 
 import io
 import tarfile
-from collections.abc import Callable, Iterable
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 
 import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import NOT_FOUND, UNKNOWN, Place, Refusal, commit_of
+from tests.parity.places import NOT_FOUND, UNKNOWN, Place, Refusal, commit_of, delete_marked
 
 
-@pytest.fixture
-def repo(place: Place) -> str:
-    """A repo with a small tree."""
-    name: str = place.repo("tree")
-    place.put(name, a="1", b="22", d_x="333", d_e_y="4444", d_e_z="5", f_y="6")
-    return name
+@pytest.fixture(scope="module")
+def repo(client: Client) -> Iterator[str]:
+    """A repo with a small tree, for all that only read."""
+    mark = f"-{uuid.uuid4().hex}-"
+    shared = Place(client, lambda stem: f"{stem}{mark}")
+    name = shared.repo("tree")
+    shared.put(name, a="1", b="22", d_x="333", d_e_y="4444", d_e_z="5", f_y="6")
+    yield name
+    delete_marked(client, mark)
 
 
 def paths(infos: Iterable[pfs_pb2.FileInfo]) -> list[str]:
@@ -275,7 +279,9 @@ def differences(stream: Iterable[pfs_pb2.DiffFileResponse]) -> list[tuple[str, s
     return [(each.new_file.file.path, each.old_file.file.path) for each in stream]
 
 
-def test_differences_to_the_parent_and_to_anything(client: Client, repo: str, place: Place) -> None:
+def test_differences_to_the_parent_and_to_anything(client: Client, place: Place) -> None:
+    repo = place.repo("tree")
+    place.put(repo, a="1", b="22", d_x="333", d_e_y="4444", d_e_z="5", f_y="6")
     place.put(repo, a="other", b=None, c="3")
     assert differences(client.diff_file((repo, "master"), "/")) == [
         ("/", "/"), ("/a", "/a"), ("", "/b"), ("/c", ""),

@@ -24,15 +24,14 @@ _STEPS = 50_000
 
 
 def watch(context: CallContext, changes: ChangeNotifier) -> Callable[[], bool]:
-    """Whether the call is still active; a wait on `changes` checks that again when the call ends."""
-    context.add_callback(changes.wake)
-    return context.is_active
+    """Whether the call is still active. From the first question on, a wait on `changes` asks again when it ends."""
+    watched = cache(lambda: context.add_callback(changes.wake))
 
+    def active() -> bool:
+        watched()
+        return context.is_active()
 
-def watch_later(context: CallContext, changes: ChangeNotifier) -> Callable[[], bool]:
-    """As `watch`, for a call that rarely waits: only the first question costs anything."""
-    watched = cache(lambda: watch(context, changes))
-    return lambda: watched()()
+    return active
 
 
 def check(context: CallContext) -> None:

@@ -134,23 +134,19 @@ def method_handler(
 def serialized(handler: AnyHandler, change: Callable[[Any], Any]) -> AnyHandler:
     """The handler of the same call, whose replies are changed before they are encoded."""
     inner: Any = handler.response_serializer
-    behaviour: Any = handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     streams = (handler.request_streaming, handler.response_streaming)
-    return method_handler(behaviour, streams, handler.request_deserializer, lambda reply: inner(change(reply)))
+    return method_handler(
+        _behaviour(handler), streams, handler.request_deserializer, lambda reply: inner(change(reply))
+    )
 
 
 def replaced(handler: AnyHandler, behaviour: Callable[..., object]) -> AnyHandler:
     """The handler of the same call with another behaviour."""
-    return method_handler(
-        behaviour,
-        (handler.request_streaming, handler.response_streaming),
-        handler.request_deserializer,
-        handler.response_serializer,
-    )
+    streams = (handler.request_streaming, handler.response_streaming)
+    return method_handler(behaviour, streams, handler.request_deserializer, handler.response_serializer)
 
 
-def _blocking(handler: AnyHandler) -> Callable[[Any, CallContext], Any]:
-    """The behaviour of a handler that blocks."""
+def _behaviour(handler: AnyHandler) -> Callable[[Any, CallContext], Any]:
     return handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream  # type: ignore[return-value]
 
 
@@ -161,7 +157,7 @@ def checked(handler: AnyHandler, check: Callable[[Any], None]) -> AnyHandler:
         check(request)
         return request
 
-    behaviour = _blocking(handler)
+    behaviour = _behaviour(handler)
     if handler.request_streaming:
         # Not a generator: that would end for good, and hide that the client has gone.
         return replaced(handler, lambda requests, context: behaviour(map(passed, requests), context))
@@ -170,7 +166,7 @@ def checked(handler: AnyHandler, check: Callable[[Any], None]) -> AnyHandler:
 
 def enclosed(handler: AnyHandler, block: Callable[[CallContext], AbstractContextManager[object]]) -> AnyHandler:
     """The handler of the same call, one that blocks, which runs within `block(context)`."""
-    behaviour = _blocking(handler)
+    behaviour = _behaviour(handler)
 
     def single(request: object, context: CallContext) -> object:
         with block(context):

@@ -8,11 +8,10 @@ in the order in which they were made: commits.go:874 and repos.go:260 in src/int
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import grpc
 from google.protobuf.message import Message
 
 from localpachd.api.calls.cancellation import CallContext
-from localpachd.api.calls.handlers import AnyHandler, replaced, serialized
+from localpachd.api.calls.handlers import AnyHandler, CallInterceptor, replaced, serialized
 
 _COMMITS = {
     "pfs_v2.Commit": ("",),
@@ -23,7 +22,7 @@ _COMMITS = {
 """The commits in each kind of reply whose branches are not named; "" for the reply itself."""
 
 _CALLS = frozenset(
-    f"/pfs_v2.API/{call}"
+    f"pfs_v2.API/{call}"
     for call in (
         "StartCommit", "InspectCommit", "ListCommit", "SubscribeCommit", "InspectCommitSet", "ListCommitSet",
         "FindCommits", "InspectBranch", "ListBranch", "WalkCommitProvenance", "WalkCommitSubvenance",
@@ -31,20 +30,13 @@ _CALLS = frozenset(
 )  # fmt: skip
 
 
-class LaterReplies(grpc.ServerInterceptor):
+class LaterReplies(CallInterceptor):
     """Gives the replies of 2.12. Those about files, which may be many, name branches as before."""
 
-    def intercept_service(
-        self,
-        continuation: "Callable[[grpc.HandlerCallDetails], AnyHandler | None]",
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> "AnyHandler | None":
-        found = continuation(handler_call_details)
-        if found is None:
-            return None
-        if handler_call_details.method == "/pfs_v2.API/ListRepo":
-            return replaced(found, _in_order(found.unary_stream))
-        return serialized(found, _without_branches) if handler_call_details.method in _CALLS else found
+    def around(self, handler: AnyHandler, method: str) -> AnyHandler:
+        if method == "pfs_v2.API/ListRepo":
+            return replaced(handler, _in_order(handler.unary_stream))
+        return serialized(handler, _without_branches) if method in _CALLS else handler
 
 
 def _in_order(inner: Any) -> Callable[[Any, CallContext], Iterator[Any]]:

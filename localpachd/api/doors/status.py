@@ -20,6 +20,7 @@ from localpachd.api.calls.handlers import AnyHandler, enclosed, is_parked, refus
 from localpachd.api.doors import later_refusals
 from localpachd.api.pachyderm_version import V2_7, PachydermVersion
 from localpachd.api.schema.schema import rpc_pb2
+from localpachd.sqlite import error_kind
 
 _LONGEST_TEXT = 3000
 """Bytes of the text of an error, escaped for a trailer. An Unavailable one is sent twice more, in its details."""
@@ -53,20 +54,10 @@ _OLD_CLIENT = (
 
 # Clients recognise a server without authentication by this text.
 _AUTH_SERVICES = frozenset(("auth_v2.API", "enterprise_v2.API", "identity_v2.API", "license_v2.API"))
+_AUTH_CALLS = frozenset(("pfs_v2.API/ActivateAuth", "pps_v2.API/ActivateAuth"))
 _NO_AUTH = "the auth service is not activated"
 
-
-# Single calls whose refusal clients recognise by its text, or that have a substitute.
-_REFUSALS = {
-    "pfs_v2.API/ActivateAuth": _NO_AUTH,
-    "pps_v2.API/ActivateAuth": _NO_AUTH,
-}
-
-
 _EXHAUSTED, _PRECONDITION = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.FAILED_PRECONDITION
-_PRIMARY = 0xFF
-"""The part of an error code of SQLite that names its kind."""
-
 _SYSTEM = {
     errno.ENOSPC: (_EXHAUSTED, "no space left on the server's disk: free some"),
     errno.EDQUOT: (_EXHAUSTED, "the server's quota of its disk is used up: free some of it"),
@@ -95,7 +86,7 @@ def machine_failure(error: Exception) -> tuple[grpc.StatusCode, str] | None:
             return known[0], f"{known[1]} ({error.filename})"
         return known
     if isinstance(error, sqlite3.OperationalError):
-        return _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY)
+        return _DATABASE.get(error_kind(error))
     return None
 
 
@@ -193,6 +184,6 @@ def _unknown(method: str) -> str:
     service = method.partition("/")[0]
     if service in _OLD_SERVICES:
         return _OLD_CLIENT
-    if service in _AUTH_SERVICES:
+    if service in _AUTH_SERVICES or method in _AUTH_CALLS:
         return _NO_AUTH
-    return _REFUSALS.get(method, f"localpachd does not serve {method}")
+    return f"localpachd does not serve {method}"

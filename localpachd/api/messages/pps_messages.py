@@ -1,7 +1,7 @@
 """The pps room's entities as protobuf messages, complete with every field, and back."""
 
 from collections.abc import Container, Iterable, Mapping
-from typing import Literal, Protocol, TypeVar
+from typing import TypeVar
 
 from google.protobuf import json_format
 
@@ -10,16 +10,18 @@ from localpachd.api.messages.times import duration, seconds, timestamp
 from localpachd.api.schema.schema import pfs_pb2, pps_pb2
 from localpachd.errors import PachError
 from localpachd.pfs.pfs_entities import Commit, Repo
-from localpachd.pps.datums import DatumInput
+from localpachd.pps import datum_records
+from localpachd.pps.datum_records import DatumRecord
+from localpachd.pps.datums import Datum, DatumInput
 from localpachd.pps.pps_entities import (
     DatumCounters,
-    DatumInfo,
     Job,
     JobInfo,
     JobSetInfo,
     LogMessage,
     Pipeline,
     PipelineInfo,
+    PipelineState,
     WorkerStatus,
 )
 from localpachd.pps.specs import inputs
@@ -28,6 +30,15 @@ from speclang.names import DEFAULT_PROJECT
 
 T = TypeVar("T")
 
+PipelineRequest = (
+    pps_pb2.StartPipelineRequest
+    | pps_pb2.StopPipelineRequest
+    | pps_pb2.DeletePipelineRequest
+    | pps_pb2.RerunPipelineRequest
+    | pps_pb2.RunCronRequest
+)
+"""A request that must name a pipeline."""
+
 _PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
 _DATUM_STATES = {
     DatumOutcome.PROCESSED: pps_pb2.SUCCESS,
@@ -35,22 +46,6 @@ _DATUM_STATES = {
     DatumOutcome.RECOVERED: pps_pb2.RECOVERED,
 }
 _JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
-
-
-class PipelineRequest(Protocol):
-    """A request that names a pipeline."""
-
-    @property
-    def pipeline(self) -> pps_pb2.Pipeline: ...
-
-    def HasField(self, field_name: Literal["pipeline"]) -> bool: ...
-
-
-class ProjectsRequest(Protocol):
-    """A request that names projects."""
-
-    @property
-    def projects(self) -> Iterable[pfs_pb2.Project]: ...
 
 
 def to_pipeline(message: pps_pb2.Pipeline) -> Pipeline:
@@ -79,14 +74,14 @@ def named_job(message: pps_pb2.Job) -> Job:
     return Job(Pipeline(message.pipeline.project.name or DEFAULT_PROJECT, message.pipeline.name), message.id)
 
 
-def optional_pipeline(request: PipelineRequest) -> Pipeline | None:
-    """The pipeline of a request; None if there is none."""
-    return to_pipeline(request.pipeline) if request.pipeline.name else None
+def optional_pipeline(message: pps_pb2.Pipeline) -> Pipeline | None:
+    """The pipeline that a request names; None if it names none."""
+    return to_pipeline(message) if message.name else None
 
 
-def project_names(request: ProjectsRequest) -> frozenset[str]:
+def project_names(projects: Iterable[pfs_pb2.Project]) -> frozenset[str]:
     """The names of a request's projects; an empty set means all projects."""
-    return frozenset(each.name or DEFAULT_PROJECT for each in request.projects)
+    return frozenset(each.name or DEFAULT_PROJECT for each in projects)
 
 
 def pipeline(value: Pipeline) -> pps_pb2.Pipeline:
@@ -107,7 +102,7 @@ def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = Fal
         state=pps_pb2.PipelineState.Value(value.state),
         reason=value.reason,
         last_job_state=pps_pb2.JobState.Value(value.last_job_state),
-        parallelism=value.parallelism,
+        parallelism=value.spec.parallelism,
         metadata=value.metadata,
         type=getattr(pps_pb2.PipelineInfo, value.spec.kind),
         user_spec_json=value.written.user,
@@ -119,8 +114,8 @@ def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = Fal
         message.details.created_at.CopyFrom(created)
         message.details.updated_at.CopyFrom(created)
         if workers:
-            message.details.workers_requested = value.parallelism
-            message.details.workers_available = value.workers_available
+            message.details.workers_requested = value.spec.parallelism
+            message.details.workers_available = value.spec.parallelism if value.state is PipelineState.RUNNING else 0
     return message
 
 
@@ -158,24 +153,26 @@ def job_set_info(value: JobSetInfo, details: bool = True) -> pps_pb2.JobSetInfo:
     )
 
 
-def datum_info(value: DatumInfo) -> pps_pb2.DatumInfo:
-    """A DatumInfo, with `pfs_state` if the value has its commit."""
+def datum_info(value: DatumRecord, asked: Job, meta: Commit | None = None) -> pps_pb2.DatumInfo:
+    """A DatumInfo of a datum of the job that was `asked` for, which skipped it if another one processed it; with
+    `pfs_state` if its `meta` commit is given."""
     message = pps_pb2.DatumInfo(
-        datum=pps_pb2.Datum(id=value.id, job=job(value.job) if value.job else None),
-        state=_datum_state(value),
+        datum=pps_pb2.Datum(id=value.id, job=job(value.job)),
+        state=_DATUM_STATES[value.outcome] if value.job == asked else pps_pb2.SKIPPED,
         stats=process_stats(value.stats),
-        data=[_file_info(each) for each in value.data],
+        data=map(_file_info, value.inputs),
     )
-    if value.pfs_commit is not None:
-        message.pfs_state.commit.CopyFrom(pfs_messages.commit(value.pfs_commit))
-        message.pfs_state.path = value.pfs_state
+    if meta is not None:
+        message.pfs_state.commit.CopyFrom(pfs_messages.commit(meta))
+        message.pfs_state.path = datum_records.pfs_path(value.id)
     return message
 
 
-def _datum_state(value: DatumInfo) -> pps_pb2.DatumState.ValueType:
-    if value.outcome is None:
-        return pps_pb2.UNKNOWN
-    return pps_pb2.SKIPPED if value.skipped else _DATUM_STATES[value.outcome]
+def input_datum(value: Datum) -> pps_pb2.DatumInfo:
+    """The DatumInfo of a datum that no job has processed."""
+    return pps_pb2.DatumInfo(
+        datum=pps_pb2.Datum(id=value.id), stats=process_stats(DatumStats()), data=map(_file_info, value.inputs)
+    )
 
 
 def log_message(value: LogMessage) -> pps_pb2.LogMessage:

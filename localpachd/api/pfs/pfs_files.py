@@ -139,7 +139,7 @@ class FileCalls:
                     held.push(attempt.pop_all())
                     return found
 
-            info, files = self._pfs.patiently(opened, cancellation.watch_later(context, self._pfs.changes))
+            info, files = self._pfs.patiently(opened, cancellation.watch(context, self._pfs.changes))
             yield info, files.tagged(tag) if tag else files
 
     @contextmanager

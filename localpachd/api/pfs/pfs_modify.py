@@ -106,7 +106,7 @@ class ModifyCalls:
             self._pfs.chunks.flush()
 
         with self._pfs.chunks.uses.one():
-            self._pfs.patiently(lambda: self._pfs.transact(step), cancellation.watch_later(context, self._pfs.changes))
+            self._pfs.patiently(lambda: self._pfs.transact(step), cancellation.watch(context, self._pfs.changes))
 
     def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest) -> None:
         ttl = request.ttl_seconds * temporary_filesets.SECOND

@@ -15,8 +15,9 @@ from localpachd.api.pps.logs_servicer import LogLines
 from localpachd.api.schema.schema import pps_pb2, transaction_pb2
 from localpachd.errors import PachError
 from localpachd.pfs.changes import ChangeFeed, Steps
+from localpachd.pfs.pfs_service import PfsService
+from localpachd.pps import jobs, log_queries
 from localpachd.pps.log_queries import LogQuery
-from localpachd.pps.pps_entities import DatumInfo
 from localpachd.pps.pps_service import PpsService
 
 _AT_ONCE = 100
@@ -26,6 +27,7 @@ _AT_ONCE = 100
 class JobCalls:
     """Jobs, datums and logs of `pps_v2.API`."""
 
+    _pfs: PfsService
     _pps: PpsService
     _write: TransactionalCalls
 
@@ -43,10 +45,10 @@ class JobCalls:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
         found = self._pps.jobs.list_all(
-            messages.optional_pipeline(request),
+            messages.optional_pipeline(request.pipeline),
             request.history,
             [pfs_messages.to_commit(each) for each in request.input_commit],
-            messages.project_names(request),
+            messages.project_names(request.projects),
             request.reverse,
         )
         chosen = (messages.job_info(info, request.details) for info in found if in_page(info.created))
@@ -66,7 +68,8 @@ class JobCalls:
         self._write(context, transaction_pb2.TransactionRequest(update_job_state=request))
 
     def DeleteJob(self, request: pps_pb2.DeleteJobRequest) -> None:
-        self._pps.delete_job(messages.to_job(request.job, "job cannot be nil"))
+        job = messages.to_job(request.job, "job cannot be nil")
+        self._pfs.transact(lambda txn: jobs.delete(txn, job), frees=True)
 
     @waits
     def InspectJobSet(self, request: pps_pb2.InspectJobSetRequest, context: CallContext) -> Steps[pps_pb2.JobInfo]:
@@ -81,7 +84,7 @@ class JobCalls:
     def _job_sets(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
-        sets = self._pps.jobs.list_sets(messages.project_names(request))
+        sets = self._pps.jobs.list_sets(messages.project_names(request.projects))
         for each in reversed(list(sets)) if request.reverse else sets:
             if not in_page(max(info.created for info in each.jobs)):
                 continue
@@ -99,11 +102,7 @@ class JobCalls:
             raise PachError("number must be > 0 when reverse is set")
         marker = request.paginationMarker
         states = set(request.filter.state)
-        wanted = (
-            message
-            for message in map(messages.datum_info, self._datums(request, context))
-            if not states or message.state in states
-        )
+        wanted = (message for message in self._datums(request, context) if not states or message.state in states)
         if request.reverse:
             before = takewhile(lambda message: not marker or message.datum.id < marker, wanted)
             yield from reversed(deque(before, maxlen=request.number))
@@ -111,13 +110,15 @@ class JobCalls:
             past = (message for message in wanted if message.datum.id > marker)
             yield from pages.first_items(past, request.number)
 
-    def _datums(self, request: pps_pb2.ListDatumRequest, context: CallContext) -> Iterator[DatumInfo]:
+    def _datums(self, request: pps_pb2.ListDatumRequest, context: CallContext) -> Iterator[pps_pb2.DatumInfo]:
         if request.HasField("input"):
-            return self._pps.list_input_datums(
-                protojson.as_mapping(request.input), partial(cancellation.check, context)
-            )
-        after = "" if request.reverse else request.paginationMarker
-        return self._pps.list_datums(messages.to_job(request.job), after)
+            return self._input_datums(request.input, context)
+        job, after = messages.to_job(request.job), "" if request.reverse else request.paginationMarker
+        return (messages.datum_info(each, job) for each in self._pps.list_datums(job, after))
+
+    def _input_datums(self, tree: pps_pb2.Input, context: CallContext) -> Iterator[pps_pb2.DatumInfo]:
+        found = self._pps.list_input_datums(protojson.as_mapping(tree), partial(cancellation.check, context))
+        return map(messages.input_datum, found)
 
     def CreateDatum(
         self, requests: Iterator[pps_pb2.CreateDatumRequest], context: CallContext
@@ -127,14 +128,12 @@ class JobCalls:
             raise PachError("first message must be a StartCreateDatumRequest message")
         if not first.start.HasField("input"):
             raise PachError("first message must specify an input")
-        found = self._pps.list_input_datums(
-            protojson.as_mapping(first.start.input), partial(cancellation.check, context)
-        )
+        found = self._input_datums(first.start.input, context)
         number, upcoming = first.start.number, next(found, None)
         while upcoming is not None:
             batch = [upcoming, *islice(found, (number if number > 0 else _AT_ONCE) - 1)]
             upcoming = next(found, None)
-            yield from map(messages.datum_info, batch)
+            yield from batch
             # Clients wait for the number that they requested or for the end, so the end must come unrequested.
             request = next(requests, None) if upcoming is not None else None
             if request is None:
@@ -148,7 +147,9 @@ class JobCalls:
             raise PachError("must specify a datum")
         if not request.datum.HasField("job"):
             raise PachError("must specify a job")
-        return messages.datum_info(self._pps.inspect_datum(messages.to_job(request.datum.job), request.datum.id))
+        job = messages.to_job(request.datum.job)
+        record, meta = self._pps.inspect_datum(job, request.datum.id)
+        return messages.datum_info(record, job, meta)
 
     def RestartDatum(self, request: pps_pb2.RestartDatumRequest) -> None:
         self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
@@ -156,7 +157,7 @@ class JobCalls:
     @waits
     def GetLogs(self, request: pps_pb2.GetLogsRequest, context: CallContext) -> Steps[bytes]:
         query = LogQuery(
-            pipeline=messages.optional_pipeline(request),
+            pipeline=messages.optional_pipeline(request.pipeline),
             job=messages.named_job(request.job) if request.HasField("job") else None,
             datum=request.datum.id,
             data_filters=tuple(request.data_filters),
@@ -166,7 +167,8 @@ class JobCalls:
             tail=request.tail,
         )
         encoder = LogLines()
-        for step in self._pps.logs(query, context.is_active):
+        pfs, active = self._pfs, context.is_active
+        for step in log_queries.read(pfs.db, pfs.changes, self._pps.server_log, query, active):
             yield step if isinstance(step, ChangeFeed) else encoder.encoded(step)
 
 

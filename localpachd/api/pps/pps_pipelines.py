@@ -14,7 +14,7 @@ from localpachd.errors import InvalidArgument, PachError, prefixed
 from localpachd.pfs import projects
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import spec_defaults
+from localpachd.pps import pipelines, spec_defaults
 from localpachd.pps.pps_entities import JobState, Pipeline, PipelineInfo, PipelineState
 from localpachd.pps.pps_service import PpsService
 from localpachd.pps.specs import spec, templates
@@ -39,9 +39,8 @@ class PipelineCalls:
 
     def ListPipeline(self, request: pps_pb2.ListPipelineRequest) -> Iterator[pps_pb2.PipelineInfo]:
         passes = protojson.message_filter(request.jqFilter)
-        found = self._pps.list_pipelines(
-            messages.optional_pipeline(request), request.history, messages.project_names(request), request.commit_set.id
-        )
+        asked, within = messages.optional_pipeline(request.pipeline), messages.project_names(request.projects)
+        found = self._pps.list_pipelines(asked, request.history, within, request.commit_set.id)
         # Pachyderm always includes the details, whatever the request says, and pachctl relies on that.
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
         yield from pages.page_of(shown, request.page)
@@ -60,13 +59,15 @@ class PipelineCalls:
         return iter(())
 
     def StartPipeline(self, request: pps_pb2.StartPipelineRequest) -> None:
-        self._pps.start_pipeline(messages.required_pipeline(request))
+        pipeline = messages.required_pipeline(request)
+        self._pfs.transact(lambda txn: pipelines.start(txn, pipeline))
 
     def StopPipeline(self, request: pps_pb2.StopPipelineRequest) -> None:
-        self._pps.stop_pipeline(messages.required_pipeline(request), request.must_exist)
+        pipeline = messages.required_pipeline(request)
+        self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline, request.must_exist))
 
     def RunCron(self, request: pps_pb2.RunCronRequest) -> None:
-        self._pps.run_cron(messages.required_pipeline(request))
+        self._pps.cron.run_now(messages.required_pipeline(request))
 
     def DeletePipeline(self, request: pps_pb2.DeletePipelineRequest) -> None:
         if request.all:
@@ -78,7 +79,7 @@ class PipelineCalls:
             )
 
     def DeletePipelines(self, request: pps_pb2.DeletePipelinesRequest) -> pps_pb2.DeletePipelinesResponse:
-        named = None if request.all else messages.project_names(request)
+        named = None if request.all else messages.project_names(request.projects)
         gone = self._pps.delete_pipelines(named, request.force, request.keep_repo)
         return pps_pb2.DeletePipelinesResponse(pipelines=[messages.pipeline(each) for each in gone])
 
@@ -111,7 +112,8 @@ class PipelineCalls:
         )
 
     def RerunPipeline(self, request: pps_pb2.RerunPipelineRequest) -> None:
-        self._pps.rerun_pipeline(messages.required_pipeline(request), request.reprocess)
+        pipeline = messages.required_pipeline(request)
+        self._pfs.transact(lambda txn: pipelines.rerun(txn, pipeline, request.reprocess))
 
     def RenderTemplate(self, request: pps_pb2.RenderTemplateRequest) -> pps_pb2.RenderTemplateResponse:
         text = templates.render(request.template, dict(request.args), self._pfs.reach)

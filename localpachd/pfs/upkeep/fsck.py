@@ -11,6 +11,7 @@ from localpachd.pfs import commit_rows, commits, contents, lookup, provenance_gr
 from localpachd.pfs.pfs_entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage import garbage_collector
+from localpachd.storage.filesets import chunk_hashes
 
 _BRANCHES = """SELECT b.id, b.head, c.seq FROM branches b
     LEFT JOIN commits c ON c.seq = b.head AND c.repo = b.repo ORDER BY b.id"""
@@ -22,7 +23,6 @@ _EMPTIED = """SELECT DISTINCT l.commit_seq FROM commit_layers l JOIN commits c O
 _FILES = """SELECT r.project, r.name, r.type, c.id, e.path, e.chunks FROM commit_layers l
     JOIN commits c ON c.seq = l.commit_seq JOIN repos r ON r.id = c.repo JOIN entries e ON e.layer = l.layer
     WHERE e.chunks IS NOT NULL ORDER BY c.seq, e.path"""
-_HASH_BYTES = 32
 _DANGLING = "SELECT DISTINCT commit_seq FROM commit_layers WHERE commit_seq NOT IN (SELECT seq FROM commits)"
 
 
@@ -64,8 +64,8 @@ def unreadable(conn: sqlite3.Connection, problem: Callable[[bytes], str]) -> Ite
         return
     told: set[tuple[Repo, str, bytes]] = set()
     for row in conn.execute(_FILES):
-        repo, path, chunks = Repo(row["project"], row["name"], row["type"]), row["path"], row["chunks"]
-        for digest in dict.fromkeys(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)):
+        repo, path = Repo(row["project"], row["name"], row["type"]), row["path"]
+        for digest in dict.fromkeys(chunk_hashes(row["chunks"])):
             if digest in bad and (repo, path, digest) not in told:
                 told.add((repo, path, digest))
                 yield f"{Commit(repo, row['id'])}:{path} cannot be read: {bad[digest]}"
@@ -121,6 +121,6 @@ def outputs(conn: sqlite3.Connection) -> Iterator[Commit]:
     """The newest output commit on master of each pipeline that finished without error."""
     for row in conn.execute("SELECT project, name FROM repos WHERE type = ? ORDER BY id DESC", (META,)).fetchall():
         head: CommitInfo = commits.resolve(conn, Commit(Repo(*row), branch="master"))
-        seq = commit_rows.nearest_whole(conn, head.seq)
-        if seq is not None:
-            yield commits.by_seq(conn, seq).commit
+        whole = commit_rows.nearest_whole(conn, head.seq)
+        if whole is not None:
+            yield commits.by_seq(conn, whole["seq"]).commit

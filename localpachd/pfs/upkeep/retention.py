@@ -27,7 +27,7 @@ from localpachd.pfs.pfs_entities import SPEC
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.provenance_graph import reached
 from localpachd.pfs.transaction import Transaction
-from localpachd.storage.filesets import FileSet, FileSetRef, merge, unpacked
+from localpachd.storage.filesets import FileSet, FileSetRef, chunk_hashes, merge
 
 MARK = "#keep"
 """In a commit's description: its set is kept."""
@@ -127,7 +127,7 @@ def _below_failed_heads(conn: sqlite3.Connection) -> Iterator[str]:
     for (head,) in conn.execute(_LEAVES).fetchall():
         whole = commit_rows.nearest_whole(conn, head)
         if whole is not None:
-            yield conn.execute("SELECT id FROM commits WHERE seq = ?", (whole,)).fetchone()[0]
+            yield whole["id"]
 
 
 def _above(conn: sqlite3.Connection) -> Mapping[str, list[str]]:
@@ -141,7 +141,7 @@ def _chunks(conn: sqlite3.Connection, layers: Iterable[int]) -> Iterator[tuple[b
     for layer in layers:
         rows = conn.execute("SELECT size, chunks FROM entries WHERE layer = ? AND chunks IS NOT NULL", (layer,))
         for size, chunks in rows:
-            for place, digest in enumerate(unpacked(size, chunks).chunks):
+            for place, digest in enumerate(chunk_hashes(chunks)):
                 yield digest, min(CHUNK_SIZE, size - place * CHUNK_SIZE)
 
 

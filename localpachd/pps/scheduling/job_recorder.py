@@ -68,7 +68,8 @@ class JobRecorder:
     def record(self, finished: Sequence[FinishedDatum], lines: Sequence[LogMessage] = ()) -> None:
         """Stores a batch of results and log lines in one transaction."""
         for each in finished:
-            self._add(each.result)
+            self._stats += each.result.stats
+            self._outcomes[each.result.state] += 1
         output = [entry for each in finished for entry in datum_tasks.output_entries(each.result)]
         meta = self._meta_entries(finished)
         self._pfs.chunks.flush()
@@ -96,10 +97,6 @@ class JobRecorder:
                     {**self._worker_env, **datum_tasks.environment(each.numbered, self._job)},
                 )
             ]
-
-    def _add(self, result: DatumResult) -> None:
-        self._stats += result.stats
-        self._outcomes[result.state] += 1
 
     def _count(self, txn: Transaction) -> None:
         counters = DatumCounters(

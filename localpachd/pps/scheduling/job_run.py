@@ -123,13 +123,10 @@ class JobRun(BaseRun):
             return None
         started = self._info.started if self._info.started is not None else time.time_ns()
         left = limit - (time.time_ns() - started) / 1e9
-        timer = threading.Timer(max(0.0, left), self._time_out)
+        timer = threading.Timer(max(0.0, left), self._end, (JobState.KILLED, TIMED_OUT))
         timer.daemon = True
         timer.start()
         return timer
-
-    def _time_out(self) -> None:
-        self._end(JobState.KILLED, TIMED_OUT)
 
     def _run(self) -> None:
         base, files, decision = self._decided()

@@ -76,20 +76,6 @@ class SetPipelineState:
 
 
 @dataclass(frozen=True, slots=True)
-class PickUpJob:
-    """Move a CREATED job to STARTING."""
-
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
-class StartJob:
-    """Start the run of a job whose inputs are all finished."""
-
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
 class EndJob:
     """End an unfinished job that can never run: as UNRUNNABLE if its inputs failed, else as KILLED."""
 
@@ -99,24 +85,28 @@ class EndJob:
 
 
 @dataclass(frozen=True, slots=True)
-class CancelRun:
+class _JobAction:
+    job: Job
+
+
+class PickUpJob(_JobAction):
+    """Move a CREATED job to STARTING."""
+
+
+class StartJob(_JobAction):
+    """Start the run of a job whose inputs are all finished."""
+
+
+class CancelRun(_JobAction):
     """Cancel the run of a job that is over, or of a spout that is not to run any more."""
 
-    job: Job
 
-
-@dataclass(frozen=True, slots=True)
-class ConcludeJob:
+class ConcludeJob(_JobAction):
     """End a service's job as successful: a newer one takes its place."""
 
-    job: Job
 
-
-@dataclass(frozen=True, slots=True)
-class StartSpout:
-    """Start the run of a version of a spout."""
-
-    run: Job
+class StartSpout(_JobAction):
+    """Start the run of a version of a spout: see `PipelineView.spec_commit`."""
 
 
 PlanAction = SetPipelineState | PickUpJob | StartJob | EndJob | CancelRun | ConcludeJob | StartSpout

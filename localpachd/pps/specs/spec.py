@@ -56,13 +56,10 @@ class ServiceSpec:
 class PipelineSpec:
     """A checked specification. Timeouts in seconds; `raw` is the request in protojson with every default filled in."""
 
-    project: str
-    name: str
     task: Task
     """What a worker runs for each datum set, without its pod."""
     input: inputs.Input | None
     output_branch: str
-    description: str
     parallelism: int
     datum_set: DatumSetSpec
     job_timeout: float | None
@@ -146,12 +143,9 @@ def _fill(raw: dict[str, Any], now: int) -> None:
 def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
     sets = raw.get("datum_set_spec", {})
     return PipelineSpec(
-        project=raw["pipeline"]["project"]["name"],
-        name=raw["pipeline"]["name"],
         task=_task(raw),
         input=inputs.parse(raw["input"]) if "input" in raw else None,
         output_branch=raw["output_branch"],
-        description=raw.get("description", ""),
         parallelism=int(raw.get("parallelism_spec", {}).get("constant", 0)) or 1,
         datum_set=DatumSetSpec(*(int(sets.get(key, 0)) for key in ("number", "size_bytes", "per_worker"))),
         job_timeout=_seconds(raw.get("job_timeout")),

@@ -141,7 +141,7 @@ class _Server:
         root.mkdir()
         disk = Disk(root)
         self._db, self._chunks = Database(root / "db.sqlite", disk), ChunkStore(root / "chunks", disk)
-        pfs = PfsService.open(self._db, self._chunks, jobs)
+        pfs = PfsService(self._db, self._chunks, jobs)
         secrets, pool = SecretStore(root / "secrets"), GpuPool()
         machine = MachineBackend(WorkerStores(self._db, self._chunks, secrets), root / "scratch", _confinement())
         runner = LocalRunner(root / "scratch", pool, GrpcBatchServer(), machine, disk)

@@ -27,7 +27,7 @@ _NOW = 1_767_225_600_000_000_000
 def _specs() -> SpecReader:
     root = scratch() / "specs"
     root.mkdir()
-    return SpecReader(PfsService.open(Database(root / "db.sqlite"), ChunkStore(root / "chunks")))
+    return SpecReader(PfsService(Database(root / "db.sqlite"), ChunkStore(root / "chunks")))
 
 
 def _server(data: bytes) -> None:

@@ -14,6 +14,6 @@ from localpachd.storage.chunk_store import ChunkStore
 def engine_pfs(tmp_path: Path) -> Iterator[PfsService]:
     """A Pfs on a new directory."""
     db, chunks = Database(tmp_path / "db.sqlite"), ChunkStore(tmp_path / "chunks")
-    yield PfsService.open(db, chunks)
+    yield PfsService(db, chunks)
     chunks.close()
     db.close()

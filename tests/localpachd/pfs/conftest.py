@@ -16,7 +16,7 @@ from localpachd.storage.chunk_store import ChunkStore
 def pfs(tmp_path: Path) -> Iterator[PfsService]:
     db = Database(tmp_path / "pachd.sqlite")
     chunks = ChunkStore(tmp_path / "chunks")
-    yield PfsService.open(db, chunks)
+    yield PfsService(db, chunks)
     chunks.close()
     db.close()
 

@@ -293,7 +293,7 @@ HISTORIES = st.lists(st.one_of(ACTS, ACTS, ACTS, TRANSACTIONS), min_size=10, max
 def room() -> Iterator[PfsService]:
     with tempfile.TemporaryDirectory() as root:
         db, chunks = Database(Path(root) / "pachd.sqlite"), ChunkStore(Path(root) / "chunks")
-        yield PfsService.open(db, chunks)
+        yield PfsService(db, chunks)
         chunks.close()
         db.close()
 

@@ -24,7 +24,7 @@ from localpachd.storage.garbage_collector import GarbageCollector, SweepCounts, 
 
 def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(garbage_collector, "KEPT", 0.0)  # the trash is deleted at once
-    pfs = PfsService.open(Database(tmp_path / "state.sqlite"), ChunkStore(tmp_path / "chunks"))
+    pfs = PfsService(Database(tmp_path / "state.sqlite"), ChunkStore(tmp_path / "chunks"))
     sweeper = GarbageCollector(pfs.db, pfs.chunks)
     over = threading.Event()
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.database import Database
 from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, repos
@@ -16,9 +15,10 @@ from localpachd.pfs.files import file_modification
 from localpachd.pfs.pfs_entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.pfs_service import PfsService
 from localpachd.pfs.upkeep.commit_finisher import CommitFinisher
-from localpachd.pps import jobs
+from localpachd.pps import jobs, log_queries
+from localpachd.pps.datum_records import DatumRecord
 from localpachd.pps.log_queries import LogQuery
-from localpachd.pps.pps_entities import DatumInfo, Job, JobInfo, LogMessage, Pipeline, SpecText
+from localpachd.pps.pps_entities import Job, JobInfo, LogMessage, Pipeline, SpecText
 from localpachd.pps.pps_service import PpsService
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import DEFAULT_TAG
@@ -29,6 +29,7 @@ from localpachd.worker.machine.machine_view import view
 from localpachd.worker.machine.machine_workplaces import MachineBackend, ProcessSurroundings
 from localpachd.worker.secret_store import SecretStore
 from localpachd.worker.workplace import WorkerStores
+from tests.localpachd.worker.plain_batches import PlainBatches
 
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
 
@@ -77,7 +78,7 @@ class Engine:
         self.root = root
         self.db = Database(root / "state.sqlite")
         self.chunks = ChunkStore(root / "chunks")
-        self.pfs = PfsService.open(self.db, self.chunks, jobs, pace, UrlReach((root,)))
+        self.pfs = PfsService(self.db, self.chunks, jobs, pace=pace, reach=UrlReach((root,)))
         self.finisher = CommitFinisher(self.pfs)
         self.gpus = gpus
         self.secrets = SecretStore(root / "secrets")
@@ -88,7 +89,7 @@ class Engine:
         scratch = self.root / "scratch"
         surroundings = ProcessSurroundings(view((), (self.root,)))
         machine = MachineBackend(WorkerStores(self.db, self.chunks, self.secrets), scratch, surroundings=surroundings)
-        self.runner = LocalRunner(scratch, self.gpus, GrpcBatchServer(), machine)
+        self.runner = LocalRunner(scratch, self.gpus, PlainBatches(), machine)
         self.pps = PpsService(self.pfs, self.runner, self.gpus, 0, self.secrets, NoSidecars(), self.clock)
         self.pps.start()
 
@@ -141,9 +142,13 @@ class Engine:
         """Creates or updates a pipeline."""
         self.pfs.transact(lambda txn: self.pps.add_pipeline(txn, request, SpecText()))
 
-    def stop(self, job: Job, reason: str = "") -> None:
+    def step(self, change: Callable[..., None], *arguments: object) -> None:
+        """Makes a change of `jobs` or `pipelines` in a transaction of its own."""
+        self.pfs.transact(lambda txn: change(txn, *arguments))
+
+    def stop(self, job: Job) -> None:
         """Kills a job."""
-        self.pfs.transact(lambda txn: jobs.stop(txn, job, reason))
+        self.step(jobs.stop, job)
 
     def jobs(self, name: str) -> list[JobInfo]:
         """The jobs of all versions, newest first."""
@@ -156,7 +161,7 @@ class Engine:
 
     def log(self, query: LogQuery) -> Iterator[LogMessage]:
         """The lines of a log, waited for if they are followed."""
-        return blocking(self.pps.logs(query))
+        return blocking(log_queries.read(self.db, self.pfs.changes, self.pps.server_log, query, lambda: True))
 
     def until(self, look: Callable[[], Any]) -> Any:
         """Waits at most a minute for a condition that some change will make true."""
@@ -188,9 +193,9 @@ class Engine:
             found = list(contents.fileset(conn, info).walk())
         return {file.path: b"".join(self.chunks.read(file.content)).decode() for file in found}
 
-    def datums(self, job: Job) -> dict[str, DatumInfo]:
+    def datums(self, job: Job) -> dict[str, DatumRecord]:
         """A job's datums by the paths of their inputs."""
-        return {",".join(each.path for each in info.data): info for info in self.pps.list_datums(job)}
+        return {",".join(each.path for each in record.inputs): record for record in self.pps.list_datums(job)}
 
     def lines(self, name: str) -> list[str]:
         """The lines of a pipeline's user code."""

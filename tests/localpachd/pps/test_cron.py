@@ -10,6 +10,7 @@ import pytest
 
 from localpachd.pfs import branches
 from localpachd.pfs.pfs_entities import Branch, Repo
+from localpachd.pps import pipelines
 from localpachd.pps.pps_entities import JobState, Pipeline, PipelineState
 from tests.localpachd.pps.engine import Engine
 
@@ -119,11 +120,11 @@ def test_nothing_ticks_while_the_pipeline_is_stopped(engine: Engine) -> None:
     at(engine, 0)
     engine.create("p", cron(), LIST)
     engine.create("other", cron(), LIST)
-    engine.pps.stop_pipeline(Pipeline("default", "p"))
+    engine.step(pipelines.stop, Pipeline("default", "p"))
     at(engine, 1)
     engine.until(lambda: ticks(engine, "other"))
     assert ticks(engine) == []
-    engine.pps.start_pipeline(Pipeline("default", "p"))
+    engine.step(pipelines.start, Pipeline("default", "p"))
     assert until(engine, 1) == [hour(1)]
 
 
@@ -134,7 +135,7 @@ def test_a_pipeline_that_is_stopped_while_the_clock_is_read_does_not_tick(engine
     done = threading.Event()
 
     def stop_and_wait() -> None:
-        engine.pps.stop_pipeline(Pipeline("default", "p"))
+        engine.step(pipelines.stop, Pipeline("default", "p"))
         engine.clock.time = int(START.timestamp() + HOUR) * 10**9
         done.set()
 
@@ -145,7 +146,7 @@ def test_a_pipeline_that_is_stopped_while_the_clock_is_read_does_not_tick(engine
     engine.create("other", cron(), LIST)
     engine.until(lambda: ticks(engine, "other"))
     assert ticks(engine) == []
-    engine.pps.start_pipeline(Pipeline("default", "p"))
+    engine.step(pipelines.start, Pipeline("default", "p"))
     assert until(engine, 1) == [hour(1)]
 
 
@@ -178,7 +179,7 @@ def test_a_timed_trigger_that_is_deleted_while_the_clock_is_read_moves_nothing(
 def test_run_cron_ticks_every_cron_input(engine: Engine) -> None:
     at(engine, 0.5)
     engine.create("p", {"cross": [cron("@never", name="one"), cron("@never", name="two")]}, "true")
-    engine.pps.run_cron(Pipeline("default", "p"))
+    engine.pps.cron.run_now(Pipeline("default", "p"))
     assert engine.files("p_one").keys() == engine.files("p_two").keys() == {"/2030-01-01T00:30:00Z"}
     engine.until(lambda: engine.settle("p").counters.total == 1)
     assert engine.settle("p").counters.processed == 1

@@ -14,7 +14,7 @@ from localpachd.pfs import branches, commit_removal, commits
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.upkeep import fsck
-from localpachd.pps import jobs
+from localpachd.pps import jobs, pipelines
 from localpachd.pps.pps_entities import JobState, Pipeline, SpecText
 from localpachd.worker.gpu_pool import GpuPool
 from tests.example_counts import examples
@@ -62,9 +62,9 @@ def take(engine: Engine, step: tuple[Any, ...], heads: list[Any]) -> None:
         case ("update" | "reprocess" as how,):
             engine.create("shout", ONE, SCRIPT, datum_tries="1", update=True, reprocess=how == "reprocess")
         case ("stop",):
-            engine.pps.stop_pipeline(Pipeline("default", "shout"))
+            engine.step(pipelines.stop, Pipeline("default", "shout"))
         case ("start",):
-            engine.pps.start_pipeline(Pipeline("default", "shout"))
+            engine.step(pipelines.start, Pipeline("default", "shout"))
         case ("restart",):
             engine.restart()
         case ("transaction", parts):
@@ -108,7 +108,7 @@ def test_the_output_depends_only_on_the_present_input(start: Any, history: list[
             take(engine, step, heads)
             if waits:
                 engine.settle("shout")
-        engine.pps.start_pipeline(Pipeline("default", "shout"))
+        engine.step(pipelines.start, Pipeline("default", "shout"))
         left = {path: text for path, text in engine.files("texts").items() if text != "bad"}
         engine.put("texts", dict.fromkeys(engine.files("texts").keys() - left.keys()) | {"/y": "last"})
         left["/y"] = "last"

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from localpachd.api.messages import pps_messages
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches, commit_removal, commits, repos
 from localpachd.pfs.pfs_entities import Branch, Commit, Repo
+from localpachd.pps import jobs, pipelines
 from localpachd.pps.log_queries import LogQuery, LogSearch, search
 from localpachd.pps.pps_entities import Job, JobInfo, JobState, LogLevel, Pipeline, PipelineState
 from localpachd.worker.tasks import DatumOutcome
@@ -97,7 +99,7 @@ def test_update_kills_the_running_job_and_covers_its_input(engine: Engine) -> No
 
 def test_a_stopped_pipeline_has_no_running_job_and_stays_stopped_when_it_is_updated(engine: Engine) -> None:
     job = hanging(engine)
-    engine.pps.stop_pipeline(job.pipeline)
+    engine.step(pipelines.stop, job.pipeline)
     reason = "all jobs killed because pipeline was stopped for user unknown_username"
     assert engine.pps.jobs.inspect(job).reason == reason
     engine.until(lambda: engine.pps.inspect_pipeline(job.pipeline).state is PipelineState.PAUSED)
@@ -126,7 +128,8 @@ def test_autoscaling_pipelines_are_in_standby_between_jobs(engine: Engine) -> No
     assert engine.settle("shout").state is JobState.SUCCESS
     pipeline = Pipeline("default", "shout")
     engine.until(lambda: engine.pps.inspect_pipeline(pipeline).state is PipelineState.STANDBY)
-    assert engine.pps.inspect_pipeline(pipeline).workers_available == 0
+    shown = pps_messages.pipeline_info(engine.pps.inspect_pipeline(pipeline), workers=True)
+    assert (shown.details.workers_requested, shown.details.workers_available) == (1, 0)
 
 
 def test_gpu_pipelines_run_on_the_cpu_and_report_it(engine: Engine) -> None:
@@ -142,7 +145,7 @@ def test_deleting_a_job_row_does_not_confuse_the_next_job(shout: Engine) -> None
     shout.settle("shout")
     shout.put("texts", {"/a": None})
     job = shout.settle("shout").job
-    shout.pps.delete_job(job)
+    shout.step(jobs.delete, job)
     shout.put("texts", {"/a": "one"})
     assert counted(shout.settle("shout")) == (1, 1, 2)
     assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
@@ -155,7 +158,7 @@ def test_logs_are_filtered_and_followed(shout: Engine) -> None:
     for query in (
         LogQuery(job=job, datum=datum.id),
         LogQuery(pipeline, data_filters=("/a",)),
-        LogQuery(pipeline, job, data_filters=("/a", datum.data[0].hash.hex())),
+        LogQuery(pipeline, job, data_filters=("/a", datum.inputs[0].hash.hex())),
     ):
         assert [line.message for line in shout.log(query) if line.user] == ["read a"]
     assert not list(shout.log(LogQuery(pipeline, data_filters=("/a", "/b"))))
@@ -207,7 +210,7 @@ def test_a_followed_log_ends_with_its_pipeline(shout: Engine, ending: str) -> No
     before = list(shout.log(LogQuery(pipeline, job)))
     assert [next(following) for _ in before] == before
     if ending == "stop":
-        shout.pps.stop_pipeline(pipeline)
+        shout.step(pipelines.stop, pipeline)
     else:
         shout.pps.delete_pipeline(pipeline)
     if ending == "replace":
@@ -228,7 +231,7 @@ def test_subscribing_shows_each_unfinished_job_once(engine: Engine) -> None:
     engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")
-    stream = blocking(engine.pps.jobs.subscribe(Pipeline("default", "shout")))
+    stream = blocking(engine.pps.jobs.subscribe(Pipeline("default", "shout"), lambda: True))
     repo = Repo("default", "texts")
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
     assert next(stream).job.id == opened.commit.id

@@ -92,13 +92,13 @@ def test_a_job_that_waits_for_a_commit_can_be_cancelled(late: Engine, monkeypatc
     newest(late, "out", JobState.FINISHING)
     late.put("in", {"/c": "c"})
     waits = threading.Event()
-    is_finished = PfsService._finished
+    is_finished = PfsService.finished
 
     def watched(pfs: PfsService, commit: Commit) -> bool | None:
         waits.set()
         return is_finished(pfs, commit)
 
-    monkeypatch.setattr(PfsService, "_finished", watched)
+    monkeypatch.setattr(PfsService, "finished", watched)
     over: queue.Queue[BaseRun] = queue.Queue()
     run = JobRun(late.pfs, late.runner, late.jobs("out")[0], WorkerPod(), over.put)
     run.start()

@@ -9,7 +9,6 @@ import pytest
 from localpachd.database import Database
 from localpachd.pfs.changes import ChangeNotifier
 from localpachd.pps import log_queries, log_rows
-from localpachd.pps.job_reader import always
 from localpachd.pps.log_queries import LogQuery
 from localpachd.pps.pps_entities import Job, LogMessage
 from localpachd.pps.server_log import ServerLog
@@ -46,7 +45,7 @@ def test_a_long_log_is_read_page_by_page_without_sorting(job: Job, reader: Datab
     query = LogQuery(job=job) if of_job else LogQuery(job.pipeline)
     found = [
         line.message
-        for line in blocking(log_queries.read(reader, changes, ServerLog(changes), query, always))
+        for line in blocking(log_queries.read(reader, changes, ServerLog(changes), query, lambda: True))
         if line.user
     ]
     assert found == [str(number) for number in range(2500)]
@@ -60,7 +59,7 @@ def test_a_long_log_is_read_page_by_page_without_sorting(job: Job, reader: Datab
 
 def test_a_log_that_is_not_read_on_holds_a_page(job: Job, reader: Database) -> None:
     changes = ChangeNotifier()
-    lines = blocking(log_queries.read(reader, changes, ServerLog(changes), LogQuery(job.pipeline), always))
+    lines = blocking(log_queries.read(reader, changes, ServerLog(changes), LogQuery(job.pipeline), lambda: True))
     before = _rows()
     next(lines)
     assert _rows() - before <= 200

@@ -126,9 +126,9 @@ def test_a_restarted_datum_is_a_restarted_service(engine: Engine, service: Servi
 
 def test_stopping_the_pipeline_stops_the_service(engine: Engine, service: Service) -> None:
     service.serve()
-    engine.pps.stop_pipeline(Pipeline("default", "web"))
+    engine.step(pipelines.stop, Pipeline("default", "web"))
     engine.until(lambda: service.states() == [JobState.KILLED])
-    engine.pps.start_pipeline(Pipeline("default", "web"))
+    engine.step(pipelines.start, Pipeline("default", "web"))
     assert get(service.port) == "one"
     engine.pps.delete_pipeline(Pipeline("default", "web"))
     with socket.create_server(("127.0.0.1", 0)):
@@ -196,9 +196,9 @@ def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update
     engine.until(lambda: engine.lines("s") == ["first"])
     spout(engine, "echo second; sleep 60", update=True)
     engine.until(lambda: engine.lines("s") == ["first", "second"])
-    engine.pps.stop_pipeline(Pipeline("default", "s"))
+    engine.step(pipelines.stop, Pipeline("default", "s"))
     engine.until(lambda: engine.pps.inspect_pipeline(Pipeline("default", "s")).state is PipelineState.PAUSED)
-    engine.pps.start_pipeline(Pipeline("default", "s"))
+    engine.step(pipelines.start, Pipeline("default", "s"))
     engine.until(lambda: engine.lines("s") == ["first", "second", "second"])
     engine.pps.delete_pipeline(Pipeline("default", "s"))
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from localpachd.errors import InvalidArgument
+from localpachd.pps import pipelines
 from localpachd.pps.pps_entities import JobState, Pipeline
 from localpachd.worker.tasks import LogLine
 from speclang.warm_annotations import MEMORY, SECONDS
 from tests.localpachd.pps.engine import Engine
-from tests.localpachd.worker.test_batch_channel import batched
+from tests.localpachd.worker.plain_batches import batched
 from tests.localpachd.worker.test_warm_workers import COUNT
 
 PIPELINE = Pipeline("default", "p")
@@ -71,9 +72,9 @@ def test_an_update_ends_the_process(warm: Engine) -> None:
 
 
 def test_a_stopped_pipeline_has_no_process(warm: Engine) -> None:
-    warm.pps.stop_pipeline(PIPELINE)
+    warm.step(pipelines.stop, PIPELINE)
     await_end(warm)
-    warm.pps.start_pipeline(PIPELINE)
+    warm.step(pipelines.start, PIPELINE)
     assert seen(warm, "c") == "1"
 
 

@@ -17,7 +17,7 @@ LENGTHS = st.sampled_from(
 
 
 @settings(max_examples=examples(50))
-@given(st.lists(LENGTHS, max_size=6), st.integers(0, SHORT))
+@given(st.lists(LENGTHS, max_size=4), st.integers(0, SHORT))
 def test_the_chunks_of_any_pieces(lengths: list[int], start: int) -> None:
     pieces = [NOISE[start : start + length] for length in lengths]
     chunks = [b"".join(parts) for parts in chunk_splitter.split(pieces)]

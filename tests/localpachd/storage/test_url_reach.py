@@ -15,6 +15,7 @@ import pytest
 from localpachd.errors import FailedPrecondition, PachError
 from localpachd.storage import object_urls, url_reach
 from localpachd.storage.url_reach import UrlReach, network
+from tests.http_servers import serving
 
 HERE = (network("127.0.0.1/32"),)
 
@@ -176,10 +177,9 @@ class _Site(http.server.BaseHTTPRequestHandler):
 def port() -> Iterator[int]:
     """The port of a web site on all addresses of the loopback."""
     _Site.asked = []
-    with http.server.ThreadingHTTPServer(("0.0.0.0", 0), _Site) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = http.server.ThreadingHTTPServer(("0.0.0.0", 0), _Site)
+    with serving(server):
         yield server.server_port
-        server.shutdown()
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "0x7f.0.0.1", "0.0.0.0", "[::1]"])

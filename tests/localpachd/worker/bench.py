@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from localpachd.api.pps.loopback_servers import GrpcBatchServer
 from localpachd.database import Database
 from localpachd.storage.chunk_store import ChunkStore
 from localpachd.storage.filesets import FileSetRef, write_layer
@@ -18,9 +17,10 @@ from localpachd.worker.machine.machine_view import view
 from localpachd.worker.machine.machine_workplaces import MachineBackend, ProcessSurroundings
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.secret_store import SecretStore
-from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
+from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
 from localpachd.worker.workplace import WorkerStores, WorkplaceBackend
 from tests import containers
+from tests.localpachd.worker.plain_batches import PlainBatches
 
 BEST = namespaces.detect(Path("/tmp"))
 """The best confinement on this machine; without a `/pfs` where the machine forbids mounting one."""
@@ -40,6 +40,7 @@ class Bench:
     results: list[DatumResult] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
     most_warm: int = 16
+    batches: BatchServer = field(default_factory=PlainBatches)
 
     def __post_init__(self) -> None:
         self.db = Database(self.root / "db.sqlite")
@@ -47,7 +48,7 @@ class Bench:
         self.scratch = self.root / "scratch"
         self.secrets = SecretStore(self.root / "secrets")
         self.stores = WorkerStores(self.db, self.chunks, self.secrets)
-        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._backend(), most_warm=self.most_warm)
+        self.runner = LocalRunner(self.scratch, self.gpus, self.batches, self._backend(), most_warm=self.most_warm)
         self._numbers = itertools.count()
 
     def _backend(self) -> WorkplaceBackend:

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from localpachd.api.pps.loopback_servers import GrpcBatchServer
+from localpachd.worker.tasks import BatchServer
 from tests import containers
 from tests.localpachd.worker.bench import BEST, NONE, Bench
+from tests.localpachd.worker.plain_batches import PlainBatches
 
 PATIENCE = 60.0
 """Seconds that a test may take. On an idle machine each takes less than one; commands that a test is to end sleep for
@@ -24,12 +27,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(PATIENCE))
 
 
-def _bench(kind: str, root: Path) -> Iterator[Bench]:
+def _bench(kind: str, root: Path, batches: BatchServer | None = None) -> Iterator[Bench]:
     if kind == "own /pfs" and not BEST.mounts:
         pytest.skip("/pfs cannot be mounted here")
     if kind == "container":
         containers.found()
-    made = Bench(root, {"own /pfs": BEST, "no /pfs": NONE, "container": None}[kind])
+    made = Bench(root, {"own /pfs": BEST, "no /pfs": NONE, "container": None}[kind], batches=batches or PlainBatches())
     yield made
     made.close()
 
@@ -38,6 +41,12 @@ def _bench(kind: str, root: Path) -> Iterator[Bench]:
 def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """A worker room: on this machine with `/pfs` mounted, without, and in containers."""
     yield from _bench(request.param, tmp_path)
+
+
+@pytest.fixture(params=["own /pfs", WITHOUT_PFS, IN_CONTAINER])
+def over_grpc(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """As `bench`, whose processes call NextDatum as those of users do."""
+    yield from _bench(request.param, tmp_path, GrpcBatchServer())
 
 
 @pytest.fixture(params=["own /pfs", "no /pfs"])

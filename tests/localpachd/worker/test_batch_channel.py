@@ -1,4 +1,4 @@
-"""Batched processes over the real protocol: the datums they get, their failures, and the rest of the set."""
+"""Batched processes: the datums they get, also over the real protocol, their failures, and the rest of the set."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Task
 from stages.datum import datum_messages
 from tests.conditions import until
 from tests.localpachd.worker.bench import Bench
+from tests.localpachd.worker.plain_batches import batched
 
 # Not with python_pachyderm, whose import takes most of the time of such a process; test_loopback_servers has that.
 _CLIENT = f"""{inspect.getsource(datum_messages)}
@@ -28,8 +29,8 @@ def next_datum(error=""):
 """
 
 
-def batched(body: str, **more: Any) -> Task:
-    """A task that runs a Python program with a function `next_datum`."""
+def asking(body: str, **more: Any) -> Task:
+    """As `batched`, over gRPC."""
     return Task(("python3", "-c", _CLIENT + body), batching=True, **{"tries": 1, **more})
 
 
@@ -43,17 +44,17 @@ while True:
 """
 
 
-def test_one_process_processes_a_set(bench: Bench) -> None:
-    datums = [bench.datum(bench.input("in", "/f", {"/f": b"%d" % n}), N=str(n)) for n in range(5)]
-    results = bench.run(batched(COPY), *datums)
+def test_one_process_processes_a_set(over_grpc: Bench) -> None:
+    datums = [over_grpc.datum(over_grpc.input("in", "/f", {"/f": b"%d" % n}), N=str(n)) for n in range(5)]
+    results = over_grpc.run(asking(COPY), *datums)
     assert [result.state for result in results] == ["PROCESSED"] * 5
-    assert [bench.output(result) for result in results] == [{f"/{n}": b"%d" % n} for n in range(5)]
-    assert bench.said() == ["loaded", *(f"done with {n}" for n in range(5))]
-    if bench.confinement is not None:  # an engine may pass output on late, under the next datum
-        assert [line.datum_id for line in bench.lines if line.message == "done with 3"] == [datums[3].id]
+    assert [over_grpc.output(result) for result in results] == [{f"/{n}": b"%d" % n} for n in range(5)]
+    assert over_grpc.said() == ["loaded", *(f"done with {n}" for n in range(5))]
+    if over_grpc.confinement is not None:  # an engine may pass output on late, under the next datum
+        assert [line.datum_id for line in over_grpc.lines if line.message == "done with 3"] == [datums[3].id]
 
 
-def test_variables_come_with_the_reply_and_in_the_file(bench: Bench) -> None:
+def test_variables_come_with_the_reply_and_in_the_file(over_grpc: Bench) -> None:
     body = """
 assert "in" not in os.environ and os.environ["MINE"] == "1"
 env = next_datum()
@@ -63,8 +64,8 @@ assert env["odd"] == "a=b #c"
 assert "odd=a=b #c" in (pfs / ".env").read_text().splitlines()
 next_datum()
 """
-    task = batched(body, env={"MINE": "1"})
-    (result,) = bench.run(task, bench.datum(bench.input("in", "/f", {"/f": b""}), odd="a=b #c"))
+    task = asking(body, env={"MINE": "1"})
+    (result,) = over_grpc.run(task, over_grpc.datum(over_grpc.input("in", "/f", {"/f": b""}), odd="a=b #c"))
     assert (result.state, result.reason) == ("PROCESSED", "")
 
 
@@ -124,16 +125,11 @@ def test_a_program_that_does_not_exist_fails_every_datum(bench: Bench) -> None:
 def test_a_process_that_dies_while_it_waits_is_replaced(bench: Bench) -> None:
     flag = f"{bench.shared}/flag"
     body = f"""
-import threading
-def die():
-    flag = pathlib.Path({str(flag)!r})
-    if not flag.exists():
-        flag.touch()
-        os._exit(5)
 env = next_datum()
-if not pathlib.Path({str(flag)!r}).exists():
-    call = ask.future("")
-    die()
+if not pathlib.Path({flag!r}).exists():
+    pathlib.Path({flag!r}).touch()
+    socket.create_connection(("127.0.0.1", int(os.environ["PPS_WORKER_GRPC_PORT"]))).sendall(b'""\\n')
+    os._exit(5)
 while True:
     env = next_datum()
 """
@@ -141,15 +137,15 @@ while True:
     assert [result.state for result in results] == ["PROCESSED"] * 3
 
 
-def test_a_command_that_is_not_batched_gets_an_error_from_next_datum(bench: Bench) -> None:
+def test_a_command_that_is_not_batched_gets_an_error_from_next_datum(over_grpc: Bench) -> None:
     body = """
 try:
     next_datum()
 except grpc.RpcError as refusal:
     print(refusal.details())
 """
-    assert bench.one(replace(batched(body), batching=False)).state == "PROCESSED"
-    assert bench.said() == ["datum batching not enabled"]
+    assert over_grpc.one(replace(asking(body), batching=False)).state == "PROCESSED"
+    assert over_grpc.said() == ["datum batching not enabled"]
 
 
 def test_a_hanging_datum_is_ended_and_the_next_one_runs(bench: Bench) -> None:

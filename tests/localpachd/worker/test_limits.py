@@ -15,11 +15,12 @@ import pytest
 from localpachd.worker.machine import worker_limits
 from localpachd.worker.tasks import Task
 from tests.localpachd.worker.bench import BEST, Bench
+from tests.localpachd.worker.plain_batches import batched
 
 _MEBI = 1 << 20
-_LIMIT = 96 * _MEBI
+_LIMIT = 48 * _MEBI
 _HANG = "import signal; signal.pause()"
-_OVER = "and resource_limits.memory allows 96 MiB (OOMKilled): raise it, or let user code hold less at once"
+_OVER = "and resource_limits.memory allows 48 MiB (OOMKilled): raise it, or let user code hold less at once"
 
 
 def fill(mebi: int) -> str:
@@ -34,13 +35,13 @@ def python(*lines: str, memory: int = _LIMIT) -> Task:
 @pytest.mark.parametrize(
     "lines",
     [
-        (f"held = bytearray({200 * _MEBI})", _HANG),
-        ("import os", f"if os.fork() == 0: held = bytearray({200 * _MEBI})", _HANG),
-        (f"import mmap; held = mmap.mmap(-1, {200 * _MEBI})", f"held.write(bytes({_MEBI}) * 200)", _HANG),
-        ("import os", f"if os.fork() == 0: os.setsid(); held = bytearray({60 * _MEBI})",
-         f"else: held = bytearray({60 * _MEBI})", _HANG),
-        ("import os", "file = os.memfd_create('x')", fill(200), _HANG),
-        ("import os", f"file = os.memfd_create('x'); held = bytearray({60 * _MEBI})", fill(60), _HANG),
+        (f"held = bytearray({90 * _MEBI})", _HANG),
+        ("import os", f"if os.fork() == 0: held = bytearray({90 * _MEBI})", _HANG),
+        (f"import mmap; held = mmap.mmap(-1, {90 * _MEBI})", f"held.write(bytes({_MEBI}) * 90)", _HANG),
+        ("import os", f"if os.fork() == 0: os.setsid(); held = bytearray({30 * _MEBI})",
+         f"else: held = bytearray({30 * _MEBI})", _HANG),
+        ("import os", "file = os.memfd_create('x')", fill(90), _HANG),
+        ("import os", f"file = os.memfd_create('x'); held = bytearray({30 * _MEBI})", fill(30), _HANG),
     ],
     ids=["itself", "a child", "shared memory", "two together", "a memfd", "a memfd and more"],
 )  # fmt: skip
@@ -53,13 +54,13 @@ def test_more_memory_than_the_limit_ends_a_datum_with_the_reason(at_home: Bench,
 
 def test_pages_that_the_system_can_take_away_and_shared_ones_do_not_count_twice(at_home: Bench, tmp_path: Path) -> None:
     large = tmp_path / "large"
-    large.write_bytes(bytes(200 * _MEBI))
+    large.write_bytes(bytes(90 * _MEBI))
     result = at_home.one(
         python(
             "import mmap, os",
             f"file = mmap.mmap(os.open({str(large)!r}, os.O_RDONLY), 0, prot=mmap.PROT_READ)",
             "total = sum(file[each] for each in range(0, len(file), 4096))",
-            f"held = bytearray({50 * _MEBI})",
+            f"held = bytearray({20 * _MEBI})",
             "here, there = os.pipe()",
             "for _ in range(3):",
             "    if os.fork() == 0: os.read(here, 1); os._exit(0)",
@@ -73,22 +74,15 @@ def test_pages_that_the_system_can_take_away_and_shared_ones_do_not_count_twice(
 
 
 def test_a_batched_process_that_holds_too_much_fails_its_datum_and_not_the_next(at_home: Bench) -> None:
-    program = Path(__file__).parents[3] / "benchmarks" / "server" / "trivial.py"
-    code = (
-        "import os, runpy, sys; sys.path.insert(0, '.')\n"
-        f"source = open({str(program)!r}).read().replace('source = Path', 'held = bytearray({400 * _MEBI}) if "
-        'dict(each.split("=", 1) for each in reply.env).get("GREEDY") else b""\\n'
-        "            if held: import signal; signal.pause()\\n            source = Path')\n"
-        "exec(compile(source, 'trivial', 'exec'), {'__name__': '__main__'})"
-    )
-    task = Task((sys.executable, "-c", code), batching=True, memory=300 * _MEBI, tries=1)
+    body = f"while True:\n    if 'GREEDY' in next_datum():\n        held = bytearray({90 * _MEBI}); time.sleep(50)"
+    task = batched(body, memory=_LIMIT)
     greedy = at_home.datum(at_home.input("in", "/a", {"/a": b"a"}), GREEDY="1")
     modest = at_home.datum(at_home.input("in", "/b", {"/b": b"b"}))
     at_home.run(task, greedy, modest)
     first, second = at_home.results
     assert (first.state, second.state) == ("FAILED", "PROCESSED")
     assert "user code held " in first.reason
-    assert "resource_limits.memory allows 300 MiB" in first.reason
+    assert "resource_limits.memory allows 48 MiB" in first.reason
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
@@ -132,20 +126,20 @@ def test_a_worker_has_shared_memory_of_its_own(at_home: Bench) -> None:
 def test_files_in_its_shared_memory_count(at_home: Bench) -> None:
     if not at_home.confinement or not at_home.confinement.own_memory:
         pytest.skip("no /dev/shm of its own can be mounted here")
-    more = at_home.one(python("import os", f"held = bytearray({60 * _MEBI})", _SHM, fill(60), _HANG))
+    more = at_home.one(python("import os", f"held = bytearray({30 * _MEBI})", _SHM, fill(30), _HANG))
     assert more.reason.endswith(_OVER)
-    full = at_home.one(python("import os", _SHM, fill(200)))
+    full = at_home.one(python("import os", _SHM, fill(90)))
     assert full.reason in ("exit status 1", more.reason) or full.reason.endswith(_OVER)
-    mapped = "import mmap; os.ftruncate(file, 60 << 20); held = mmap.mmap(file, 0); held.write(bytes(1 << 20))"
-    mapped += "\nfor _ in range(59): held.write(bytes(1 << 20))"
+    mapped = "import mmap; os.ftruncate(file, 30 << 20); held = mmap.mmap(file, 0); held.write(bytes(1 << 20))"
+    mapped += "\nfor _ in range(29): held.write(bytes(1 << 20))"
     once = python("import os, time", _SHM.replace("O_WRONLY", "O_RDWR"), mapped, "time.sleep(0.4)")
     assert at_home.one(once).reason == ""
 
 
 def test_a_command_that_ends_while_its_memory_is_counted_holds_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a good one would be called too large in its last moment."""
-    code = f"import mmap, sys; file = open(sys.argv[1], 'w+b'); file.truncate({60 * _MEBI}); "
-    code += f"held = mmap.mmap(file.fileno(), 0); held.write(bytes({60 * _MEBI})); print(flush=True); sys.stdin.read()"
+    code = f"import mmap, sys; file = open(sys.argv[1], 'w+b'); file.truncate({30 * _MEBI}); "
+    code += f"held = mmap.mmap(file.fileno(), 0); held.write(bytes({30 * _MEBI})); print(flush=True); sys.stdin.read()"
     count = worker_limits._held
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         command = [sys.executable, "-c", code, f"{directory}/mapped"]
@@ -161,21 +155,22 @@ def test_a_command_that_ends_while_its_memory_is_counted_holds_no_more(monkeypat
 
             monkeypatch.setattr(worker_limits, "_held", last)
             held = worker_limits.memory_held(process.pid, [Path(directory)])
-    assert 60 * _MEBI < held < 110 * _MEBI
+    assert 30 * _MEBI < held < 55 * _MEBI
 
 
 def test_a_tmp_in_memory_counts() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
         bench = Bench(Path(directory), BEST)
-        over = bench.one(python("import os, tempfile", "file, _ = tempfile.mkstemp()", fill(200), _HANG))
+        over = bench.one(python("import os, tempfile", "file, _ = tempfile.mkstemp()", fill(90), _HANG))
         bench.close()
     assert over.reason.endswith(_OVER)
 
 
-def test_more_processes_than_a_command_may_have_end_it(at_home: Bench) -> None:
-    start = "for _ in range(5000):\n    if os.fork() == 0: signal.pause()"
+def test_more_processes_than_a_command_may_have_end_it(at_home: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_limits, "MOST_PROCESSES", 100)
+    start = "for _ in range(500):\n    if os.fork() == 0: signal.pause()"
     result = at_home.one(python("import signal, os", start, _HANG, memory=0))
     assert re.fullmatch(
-        r"user code had [\d,]+ processes at once, and a command may have 1,000: let it wait for the end of some .*",
+        r"user code had [\d,]+ processes at once, and a command may have 100: let it wait for the end of some .*",
         result.reason,
     )

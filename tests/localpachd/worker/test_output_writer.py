@@ -21,7 +21,7 @@ from localpachd.worker.layout.pfs_layout import DatumPlacement, PfsLayout
 from localpachd.worker.layout.pipe_budget import PipeBudget
 from localpachd.worker.tasks import CancelToken, DatumWork, InputFile, Task
 from tests.localpachd.worker.bench import Bench
-from tests.localpachd.worker.test_batch_channel import batched
+from tests.localpachd.worker.plain_batches import batched
 
 Store = Callable[[Iterable[bytes]], FileContent]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +12,7 @@ import pytest
 from localpachd.worker.machine import namespaces
 from localpachd.worker.tasks import CancelToken, DatumWork, ServicePorts, Task
 from tests.conditions import until
+from tests.http_servers import serving
 from tests.localpachd.name_service import SERVER, get
 from tests.localpachd.worker.bench import Bench
 from tests.servers import OwnPort
@@ -64,12 +64,8 @@ def peer() -> Iterator[int]:
             self.wfile.write(b"hello from outside")
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hello)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server.server_port
 
 
 def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(

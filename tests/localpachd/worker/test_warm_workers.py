@@ -16,7 +16,7 @@ from localpachd.worker.secret_store import Secret
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, SecretUse, Task, WorkerPod
 from speclang.warm_annotations import WarmSettings
 from tests.localpachd.worker.bench import BEST, Bench
-from tests.localpachd.worker.test_batch_channel import batched
+from tests.localpachd.worker.plain_batches import batched
 
 LONG = WarmSettings(600, 1 << 30)
 

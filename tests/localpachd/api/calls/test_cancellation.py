@@ -17,6 +17,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from localpachd.api.calls import cancellation
 from tests.conditions import until
+from tests.http_servers import serving
 from tests.servers import Pachd, StartPachd, Unique
 
 
@@ -89,13 +90,8 @@ class _Endless(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def endless() -> Iterator[str]:
     """The URL of a file without an end."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Endless)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/file"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Endless)) as url:
+        yield f"{url}/file"
 
 
 def test_a_download_ends_with_its_call(localpachd: Pachd, unique: Unique, endless: str) -> None:

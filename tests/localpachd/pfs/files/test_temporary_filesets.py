@@ -98,7 +98,7 @@ def create(pfs: PfsService, *files: tuple[str, bytes]) -> str:
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> PfsService:
     root = tmp_path_factory.mktemp("filesets")
-    pfs = PfsService.open(Database(root / "db"), ChunkStore(root / "chunks"))
+    pfs = PfsService(Database(root / "db"), ChunkStore(root / "chunks"))
     pfs.transact(lambda txn: repos.create(txn, Repo("default", "a")))
     return pfs
 
@@ -197,13 +197,13 @@ def test_an_invalid_id_is_refused_with_a_reason(pfs: PfsService) -> None:
 
 def test_file_sets_survive_a_restart_and_expired_ones_are_swept(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db"), ChunkStore(tmp_path / "chunks")
-    pfs = PfsService.open(db, chunks)
+    pfs = PfsService(db, chunks)
     kept, doomed = create(pfs, ("/kept", b"kept")), create(pfs, ("/doomed", b"doomed"))
     pfs.transact(lambda txn: txn.conn.execute("UPDATE filesets SET expires = ? WHERE id = ?", (txn.now, doomed)))
     db.close()
     chunks.close()
     db, chunks = Database(tmp_path / "db"), ChunkStore(tmp_path / "chunks")
-    pfs = PfsService.open(db, chunks)
+    pfs = PfsService(db, chunks)
     pfs.transact(temporary_filesets.forget_expired)
     swept = garbage_collector.sweep(db, chunks)
     assert swept.chunks == 1

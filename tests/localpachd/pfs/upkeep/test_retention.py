@@ -215,7 +215,7 @@ def test_the_age_is_never_less_than_the_days(pfs: PfsService) -> None:
 def test_the_dry_run_lists_what_goes_and_its_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "root"
     (root / "chunks").mkdir(parents=True)
-    pfs = PfsService.open(Database(root / "pachd.sqlite"), ChunkStore(root / "chunks"))
+    pfs = PfsService(Database(root / "pachd.sqlite"), ChunkStore(root / "chunks"))
     pfs.transact(lambda txn: repos.create(txn, A))
     gone, kept_one = pfs.chunks.store([b"g" * 1000]), pfs.chunks.store([b"k" * 70_000])
     pfs.chunks.flush()
@@ -253,7 +253,7 @@ STEPS = st.lists(
 def test_whatever_is_kept_is_whole(tmp_path_factory: pytest.TempPathFactory, steps: Sequence[str], days: int) -> None:
     """After any history: heads, contents and provenance of what is kept are as before, and fsck is content."""
     place = tmp_path_factory.mktemp("kept")
-    pfs = PfsService.open(Database(place / "state.sqlite"), ChunkStore(place / "chunks"))
+    pfs = PfsService(Database(place / "state.sqlite"), ChunkStore(place / "chunks"))
     clocks = Clocks()
     seen = ages(pfs, clocks)
     graph(pfs)

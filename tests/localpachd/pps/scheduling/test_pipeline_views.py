@@ -40,7 +40,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.db = Database(root / "db.sqlite")
         self.chunks = ChunkStore(root / "chunks")
-        self.pfs = PfsService.open(self.db, self.chunks, jobs)
+        self.pfs = PfsService(self.db, self.chunks, jobs)
         for name in REPOS:
             self.pfs.transact(partial(repos.create, repo=Repo("default", name)))
 

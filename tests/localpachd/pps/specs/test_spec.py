@@ -23,7 +23,7 @@ def request(**fields: Any) -> dict[str, Any]:
 
 def test_defaults() -> None:
     parsed = spec.parse(request(), NOW)
-    assert (parsed.project, parsed.name, parsed.output_branch) == ("default", "p", "master")
+    assert (parsed.raw["pipeline"], parsed.output_branch) == ({"name": "p", "project": {"name": "default"}}, "master")
     assert (parsed.parallelism, parsed.task.tries, parsed.task.image) == (1, 3, "ubuntu:20.04")
     assert (parsed.task.datum_timeout, parsed.job_timeout, parsed.task.gpus) == (None, None, 0)
     assert not parsed.reprocess_every_job
@@ -63,11 +63,11 @@ def test_every_field_that_the_engine_reads() -> None:
         ),
         NOW,
     )
-    assert (parsed.project, parsed.parallelism, parsed.task.tries, parsed.task.gpus) == ("q", 4, 5, 2)
+    assert (parsed.parallelism, parsed.task.tries, parsed.task.gpus) == (4, 5, 2)
     assert (parsed.task.datum_timeout, parsed.job_timeout) == (1.5, 60.0)
     assert parsed.datum_set == spec.DatumSetSpec(7, 8, 9)
     assert (parsed.autoscaling, parsed.reprocess_every_job, parsed.output_branch) == (True, True, "o")
-    assert (parsed.description, parsed.salt) == ("d", "s")
+    assert (parsed.raw["description"], parsed.salt) == ("d", "s")
     task = replace(parsed.task, pod=WorkerPod(worker="w"))
     assert (dict(task.env), task.pod.worker) == ({"K": "v"}, "w")
     assert (task.cmd, task.stdin, task.err_cmd, task.err_stdin) == (("sh",), ("a", "b"), ("sh", "-c"), ("c",))

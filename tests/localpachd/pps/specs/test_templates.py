@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,6 +14,7 @@ from localpachd.errors import PachError
 from localpachd.pps.specs import templates
 from localpachd.storage.url_reach import UrlReach, network
 from tests.conditions import until
+from tests.http_servers import serving
 
 ENDLESS = """
 local sum(f) = std.foldl(function(all, x) all + f(x), std.range(1, 5000), 0);
@@ -40,11 +40,8 @@ class _Library(BaseHTTPRequestHandler):
 @pytest.fixture
 def web() -> Iterator[str]:
     """A web server with one Jsonnet library."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Library)
-    threading.Thread(target=server.serve_forever).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), _Library)) as url:
+        yield url
 
 
 def refusal(template: str, **arguments: str) -> str:

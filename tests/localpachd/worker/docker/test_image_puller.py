@@ -9,7 +9,6 @@ import io
 import json
 import os
 import tarfile
-import threading
 import uuid
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +21,7 @@ from localpachd.worker.docker import container
 from localpachd.worker.docker.image_puller import ImagePuller
 from tests import containers
 from tests.conditions import until
+from tests.http_servers import serving
 
 _PASS = base64.b64encode(b"me:se:same").decode()
 
@@ -103,12 +103,8 @@ def registry(tmp_path: Path) -> Iterator[int]:
         do_HEAD = do_GET
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Registry)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server):
+        yield server.server_port
 
 
 def _digest(data: bytes) -> str:

@@ -129,9 +129,9 @@ def test_events_of_an_earlier_datum_are_no_harm_even_if_the_system_has_dropped_s
 
 
 def test_many_lazy_files(bench: Bench) -> None:
-    content = {f"/{number:04}": b"." for number in range(500)}
+    content = {f"/{number:04}": b"." for number in range(200)}
     result = bench.one(bench.sh('cat "$in"/* | wc -c > "$PFS/out/n"'), bench.input("in", "/", content, lazy=True))
-    assert bench.output(result)["/n"].strip() == b"500"
+    assert bench.output(result)["/n"].strip() == b"200"
 
 
 def test_closing_releases_readers_and_file_descriptors(tmp_path: Path) -> None:
