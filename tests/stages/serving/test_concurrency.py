@@ -25,7 +25,7 @@ from pipelines.client.services import search_client
 from pipelines.client.services.search_client import QueryPicture, SearchClient, SearchError
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from stages.datum.contract import StageError
-from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.run import connections
 from stages.serving.run.log_lines import errors_as_lines

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http.access_control import session
