@@ -11,6 +11,8 @@ from stages.datum import text_format
 _SHORT = 12
 """Digits of an id: enough for `Library.at`."""
 
+_COUNTED = ("added", "changed", "removed")
+
 
 class Changes(Rows[LibraryChange]):
     """Changes of the library, the newest first; see `lookalike history`."""
@@ -36,13 +38,8 @@ class Changes(Rows[LibraryChange]):
         pictures = row.pictures
         return {
             "commit": row.id,
-            "started": row.started,
-            "repo": row.repo,
-            "author": row.author,
-            "description": row.description,
-            "added": None if pictures is None else len(pictures.added),
-            "changed": None if pictures is None else len(pictures.changed),
-            "removed": None if pictures is None else len(pictures.removed),
+            **{name: getattr(row, name) for name in ("started", "repo", "author", "description")},
+            **{name: None if pictures is None else len(getattr(pictures, name)) for name in _COUNTED},
             "answers_changed": None if row.answers is None else row.answers.changed,
         }
 
@@ -54,7 +51,7 @@ class Changes(Rows[LibraryChange]):
         found = []
         for each in self:
             values = self.record(each)
-            numbers = [f"{values[name]:,} {name}" for name in ("added", "changed", "removed") if values[name]]
+            numbers = [f"{values[name]:,} {name}" for name in _COUNTED if values[name]]
             answers = values["answers_changed"]
             found.append(
                 [

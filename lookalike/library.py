@@ -136,19 +136,13 @@ class Library:
         others are the fields of a question: see stages.files.question.Question. exact=False is refused if the index
         has no codes. Raises LookalikeError, with the reason.
         """
-        region = None if box is None else list(box)
-        numbers = None if vector is None else np.asarray(vector, np.float64).tolist()
-        options: dict[str, Any] = {
-            "k": k,
-            "metric": metric,
-            "filter": filter,
-            "where": where,
-            "max_distance": max_distance,
-        }
-        options |= {"text": text, "without": without if isinstance(without, str) else list(without)}
-        options |= {"vector": numbers, "box": region}
+        options: dict[str, Any] = {"k": k, "metric": metric, "filter": filter, "where": where, "text": text}
+        options |= {"max_distance": max_distance, "combine": combine, "exact": exact}
+        options |= {"without": without if isinstance(without, str) else list(without)}
+        options |= {"vector": None if vector is None else np.asarray(vector, np.float64).tolist()}
+        options |= {"box": None if box is None else list(box)}
         try:
-            question = validated(Question, {**options, "combine": combine, "exact": exact})
+            question = validated(Question, options)
         except QuestionError as error:
             raise LookalikeError(str(error)) from error
         none = picture is None and (vector is not None or text or without)

@@ -62,7 +62,7 @@ def measure(name: str, pictures: int, algorithm: str) -> Result:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         written = [_segment(MadeIndex(pictures), Path(scratch), each, algorithm) for each in SEGMENTS]
         opened = [map_segment(Path(scratch, each), each, read_points) for each in SEGMENTS]
-        library = MappedLibrary.joined(opened, lambda *_: b"")  # nobody asks for thumbnails
+        library = MappedLibrary(opened, lambda *_: b"")  # nobody asks for thumbnails
         searching = SearchEngine(library, SearchSettings(), {})
         searching.prepared()
         rows = np.random.default_rng(0).integers(len(library), size=_QUESTIONS).tolist()

@@ -69,7 +69,7 @@ def measure(name: str, pictures: int, questions: int, lance: str) -> Result:
         for each in SEGMENTS:
             print(f"  segment {each} ...", file=sys.stderr, flush=True)
             _annotated(MadeIndex(pictures).write(Path(scratch), each))
-        library = MappedLibrary.joined(
+        library = MappedLibrary(
             [map_segment(Path(scratch, each), each, read_points) for each in SEGMENTS], lambda *_: b""
         )
         table = library.attributes.table

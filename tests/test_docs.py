@@ -39,8 +39,8 @@ from stages.index import piece_bits
 from stages.record import file_limits
 from stages.record.file_kinds import FileKind
 from stages.record.part_names import PART
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.answer.request_schema import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
-from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.run import connections
 from stages.serving.run.connections import ServiceConnection
 

@@ -8,7 +8,6 @@ import lookalike
 from stages.classify import classifier
 from stages.record.origin import Origin
 from stages.serving.follow.promoted_model import ModelCommits, PromotedModel
-from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import models, services
 from tests.stages.serving.services import made
 
@@ -19,7 +18,7 @@ def test_a_picture_is_classified_by_the_address_of_a_service(tmp_path: Path) -> 
     promoted = PromotedModel(ModelCommits("default", "5" * 32), found, "0" * 64, None, "cpu")
     (tmp_path / "mine.png").write_bytes(made(1))
     with (
-        services.running(None, promoted=SnapshotState("ready", snapshot=promoted)) as service,
+        services.running(None, promoted=promoted) as service,
         lookalike.Library.open(f"http://127.0.0.1:{service.port}") as library,
     ):
         labels = library.classify(tmp_path / "mine.png", top=3)

@@ -51,9 +51,9 @@ def pictures(snapshot: Snapshot, where: str, filter: str, sort: str, after: str 
 def places(snapshot: Snapshot, where: str, filter: str) -> dict[str, Any]:
     """The places of the pictures, in clusters. Raises FilterError."""
     library = snapshot.library
-    found = [{**each, "id": library.id(each["row"])} for each in library.attributes.places(where, filter)]
+    found = [dict(each) for each in library.attributes.places(where, filter)]
     return {
-        "places": [{name: value for name, value in each.items() if name != "row"} for each in found],
+        "places": [{"id": library.id(each.pop("row")), **each} for each in found],
         "matching": _matching(snapshot, where, filter),
         "commits": snapshot.commits.as_data(),
     }
@@ -77,6 +77,5 @@ def table(snapshot: Snapshot, where: str, filter: str, sort: str) -> pa.Table:
 
 
 def _matching(snapshot: Snapshot, where: str, filter: str) -> int:
-    if not where and not filter:
-        return len(snapshot.library)
-    return int(snapshot.library.attributes.pictures(where, filter).sum())
+    admitted = snapshot.library.attributes.admitted(where, filter)
+    return len(snapshot.library) if admitted is None else int(admitted.sum())

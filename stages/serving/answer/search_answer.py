@@ -11,7 +11,7 @@ from typing import Any
 
 from stages.files import path_masks
 from stages.files.question import Question
-from stages.knn.backend import Mask, Vectors
+from stages.knn.backend import Vectors
 from stages.knn.vector_set import VectorSet
 from stages.quality.distance_limits import NEAR_COPY, DistanceLimits, likeness
 from stages.quality.entry_answers import shortest
@@ -44,31 +44,16 @@ def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], aske
     StageError for a filter that is not valid, and for vectors that are not finite."""
     if len(points) == 1:
         return search_each(snapshot, points, rows, asked)
+    within = snapshot.library.attributes.admitted(asked.where, asked.filter)
     return snapshot.searching.combined(
-        points,
-        asked.k,
-        how=asked.combine,
-        metric=asked.metric,
-        known=rows,
-        within=_within(snapshot, asked),
+        points, asked.k, how=asked.combine, metric=asked.metric, known=rows, within=within
     )
 
 
 def search_each(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Question) -> SearchResult:
     """The same for each point alone, all with one product."""
-    return snapshot.searching.search(
-        points, asked.k, metric=asked.metric, known=rows, within=_within(snapshot, asked), exact=asked.exact
-    )
-
-
-def _metric(snapshot: Snapshot, asked: Question) -> str:
-    return asked.metric or snapshot.library.metric
-
-
-def _within(snapshot: Snapshot, asked: Question) -> Mask | None:
-    if not asked.where and not asked.filter:
-        return None
-    return snapshot.library.attributes.pictures(asked.where, asked.filter)
+    within = snapshot.library.attributes.admitted(asked.where, asked.filter)
+    return snapshot.searching.search(points, asked.k, metric=asked.metric, known=rows, within=within, exact=asked.exact)
 
 
 def answer(
@@ -79,12 +64,11 @@ def answer(
     found: SearchResult,
     ranking: FoldedRanking,
 ) -> dict[str, Any]:
-    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d), and then
-    the question's own. ranking: the
-    neighbours that were found."""
-    metric = _metric(snapshot, asked)
+    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d), and then the
+    question's own. ranking: the neighbours that were found."""
+    metric = asked.metric or snapshot.library.metric
     return {
-        "neighbors": list(_neighbours(snapshot, asked, pictures, points, ranking)),
+        "neighbors": list(_neighbours(snapshot, asked, metric, pictures, points, ranking)),
         "pictures": [each.as_data() for each in pictures],
         "k": asked.k,
         "metric": metric,
@@ -128,12 +112,12 @@ def addresses(id: str, source: int) -> Mapping[str, str]:
 def _neighbours(
     snapshot: Snapshot,
     asked: Question,
+    metric: str,
     pictures: Sequence[QueryPicture],
     points: Vectors,
     ranking: FoldedRanking,
 ) -> Iterator[dict[str, Any]]:
     library, similarity = snapshot.library, snapshot.similarity
-    metric = _metric(snapshot, asked)
     limits = None if snapshot.scale is None else snapshot.scale.limits(metric)
     worded = asked.of_pictures  # otherwise distances have another scale
     distances, rows = ranking.distances, ranking.rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -137,11 +137,7 @@ def read_scale(server: PachydermClient, commit: str, spec: BackboneSpec) -> Dist
 
 def fetch_file(server: PachydermClient, cache: FileCache, repo: str, commit: str, entry: FileFacts, at: Path) -> Path:
     """A file of a commit on this machine, kept by its content."""
-    cache.place(entry.hash, entry.size, at, _fetching(server, repo, commit, entry))
-    return at
 
-
-def _fetching(server: PachydermClient, repo: str, commit: str, entry: FileFacts) -> Callable[[Path], None]:
     def fetch(to: Path) -> None:
         with to.open("wb") as file:
             for piece in server.read(repo, commit, entry.path):
@@ -149,7 +145,8 @@ def _fetching(server: PachydermClient, repo: str, commit: str, entry: FileFacts)
             if file.tell() != entry.size:
                 raise cut_off(repo, entry.path)
 
-    return fetch
+    cache.place(entry.hash, entry.size, at, fetch)
+    return at
 
 
 def cut_off(repo: str, path: str) -> PachydermError:

@@ -93,7 +93,6 @@ class CommitFollower(Generic[_SnapshotT]):
         self._state = SnapshotState[_SnapshotT](
             "loading", f"asking the library's server at {server.at.url} for {followed.name}"
         )
-        self._changed = threading.Condition()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"following {followed.name}", daemon=True)
         self._failed = ("", "")  # the id of the commit that could not be opened, and the reason
@@ -105,12 +104,6 @@ class CommitFollower(Generic[_SnapshotT]):
     def state(self) -> SnapshotState[_SnapshotT]:
         """The state at this moment."""
         return self._state
-
-    def wait(self, until: Callable[[SnapshotState[_SnapshotT]], bool], seconds: float) -> SnapshotState[_SnapshotT]:
-        """The first state for which `until` holds, or the one there is when the time is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: until(self._state), seconds)
-            return self._state
 
     def close(self, within: float | None = None) -> None:
         """Ends; the last state stays. within: seconds after which a model that is still being loaded is left alone."""
@@ -209,9 +202,7 @@ class CommitFollower(Generic[_SnapshotT]):
 
     def _become(self, state: SnapshotState[_SnapshotT], told: bool = True) -> None:
         before = self._state
-        with self._changed:
-            self._state = state
-            self._changed.notify_all()
+        self._state = state
         told = told and not (self._optional and state.kind == "empty")
         if told and state.message and state.message != before.message:
             self._tell(state.message)

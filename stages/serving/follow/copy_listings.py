@@ -65,8 +65,7 @@ class CopyListings:
             if newest is None:
                 raise Absent("the pipeline `duplicates` has no good commit any more")
             if self._held is None or self._held.commit != newest.id:
-                there = {each.path for each in self._server.files(REPO, newest.id, "/*.jsonl")}
-                lines = {name: self._lines(newest.id, file, there) for name, file in KINDS.items()}
+                lines = {name: self._read(REPO, newest.id, file).splitlines() for name, file in KINDS.items()}
                 made_with = self._server.provenance(newest)
                 images = made_with.get(PICTURES, "")
                 at_urls = self._at_urls(images, made_with) if images and any(lines.values()) else frozenset[str]()
@@ -98,14 +97,10 @@ class CopyListings:
         return frozenset(found)
 
     def _read(self, repo: str, commit: str, path: str, most: int | None = None) -> bytes:
-        """The first bytes of a file; none without it."""
+        """The first bytes of a file; none without it, as in an empty library."""
         with contextlib.suppress(Absent):
             return b"".join(self._server.read(repo, commit, path, 0, most))
         return b""
-
-    def _lines(self, commit: str, file: str, there: set[str]) -> list[bytes]:
-        """An empty library has no files."""
-        return b"".join(self._server.read(REPO, commit, file)).splitlines() if file in there else []
 
 
 def _without_last_stored(lines: Iterable[bytes], at_urls: AbstractSet[str]) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -117,22 +117,20 @@ class IndexSource:
             raise StageError(f"commit {commit.id} of index does not tell the model that it was made with: {PUSH}")
         with self._cache.scratch() as scratch, ThreadPoolExecutor(1, "model") as thread:
             spec = backbone_pool.read_backbone_spec(self._server, model)
-            if self.repo == REPO:  # before the index is here, which tells whose vectors it has
-                model_loading = self._loading(thread, spec, model, scratch, before, say)
+            load = partial(self._loading, thread, spec, model, scratch, before, say)
+            # The index, once it is here, tells whose vectors it has.
+            loaded = load() if self.repo == REPO else None
             say(f"bringing the index of commit {commit.id[:12]}")
             held = before.library.segments if before is not None else ()
             opened = SegmentFetcher(self._server, self._cache, commit, segments, scratch / "index").opened(held)
-            library = MappedLibrary.joined(opened, partial(self._thumbnail, commit))
+            library = MappedLibrary(opened, partial(self._thumbnail, commit))
             is_foreign = self.repo == VECTORS and library.origin.model != spec.sha256
-            if is_foreign:
-                model_loading = _without_model()
-            else:
+            if not is_foreign:
                 _check_model(library, spec)
                 self._backbones.check(library.origin, "the index")
-                if self.repo == VECTORS:
-                    model_loading = self._loading(thread, spec, model, scratch, before, say)
-            if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
-                model_loading.result()
+                loaded = loaded or load()
+            if loaded and self._settings.backend == "sklearn":  # whose package the import of TensorFlow hides
+                loaded()
             searching = SearchEngine(
                 library,
                 self._settings_for(library),
@@ -145,7 +143,7 @@ class IndexSource:
                 if not is_foreign
                 else f"the vectors are of {library.origin.named}"
             )
-            embedder, device = model_loading.result()
+            embedder, device = loaded() if loaded else (None, "cpu")
             words = None if is_foreign else self._backbones.text_tower(self._server, spec, model, scratch / "words")
         self._keep(segments)
         return Snapshot(
@@ -211,13 +209,13 @@ class IndexSource:
         scratch: Path,
         before: Snapshot | None,
         say: StepReporter,
-    ) -> Future[tuple[Embedder | None, str]]:
+    ) -> Callable[[], tuple[Embedder | None, str]]:
+        """Begins to load a model; what it returns waits until that is done, and gives the model and its device."""
         if before is not None and before.spec == spec and before.embedder is not None:
-            same: Future[tuple[Embedder | None, str]] = Future()
-            same.set_result((before.embedder, before.device))
-            return same
+            same = before.embedder, before.device
+            return lambda: same
         say(f"starting {self._backbones.backend_name} for the model {spec.described}")
-        return thread.submit(self._backbones.embedder, self._server, spec, commit, scratch / "model")
+        return thread.submit(self._backbones.embedder, self._server, spec, commit, scratch / "model").result
 
     def _keep(self, segments: Sequence[SegmentListing]) -> None:
         """Keeps longest what the next start opens, and no vectors of segments that have changed since."""
@@ -233,13 +231,6 @@ class IndexSource:
         path = f"{segment}/{thumbnail_files.DIRECTORY}/{place.part}{thumbnail_files.SUFFIX}"
         content = b"".join(self._server.read(commit.repo, commit.id, path, place.begin, place.size))
         return thumbnail_files.check(content, place, path)
-
-
-def _without_model() -> Future[tuple[Embedder | None, str]]:
-    """No model, as soon as it is asked for: that of the vectors is not in `models`."""
-    found: Future[tuple[Embedder | None, str]] = Future()
-    found.set_result((None, "cpu"))
-    return found
 
 
 def _check_model(library: MappedLibrary, spec: BackboneSpec) -> None:

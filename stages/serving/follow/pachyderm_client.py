@@ -103,15 +103,8 @@ class PachydermClient:
         """The commits on master, the newest first. Raises Absent for a missing repo."""
         named = self._repo(repo)
         head = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
-        with self._explained():
-            call = self._stub.ListCommit(
-                pfs_pb2.ListCommitRequest(repo=named, to=head, all=True), timeout=_SECONDS, metadata=self._metadata
-            )
-            try:
-                for info in call:
-                    yield _commit(info)
-            finally:
-                call.cancel()  # the rest, if there is any
+        request = pfs_pb2.ListCommitRequest(repo=named, to=head, all=True)
+        return map(_commit, self._messages(self._stub.ListCommit, request))
 
     def newest(self, repo: str) -> CommitFacts | None:
         """The newest commit on master that is good; None if there is none, or no such repo."""
@@ -123,21 +116,13 @@ class PachydermClient:
     def commit(self, repo: str, id: str, wait: bool = False) -> CommitFacts:
         """A commit by the id of its commit set. wait: until it is finished, however long that takes."""
         state = pfs_pb2.FINISHED if wait else pfs_pb2.STARTED
-        with self._explained():
-            return _commit(
-                self._stub.InspectCommit(
-                    pfs_pb2.InspectCommitRequest(commit=self._commit(repo, id), wait=state),
-                    timeout=None if wait else _SECONDS,
-                    metadata=self._metadata,
-                )
-            )
+        request = pfs_pb2.InspectCommitRequest(commit=self._commit(repo, id), wait=state)
+        return _commit(self._answer(self._stub.InspectCommit, request, None if wait else _SECONDS))
 
     def head(self, repo: str, branch: str) -> str:
         """The id of the commit that a branch points at, "" for none. Raises Absent for a missing repo or branch."""
         named = pfs_pb2.Branch(repo=self._repo(repo), name=branch)
-        with self._explained():
-            request = pfs_pb2.InspectBranchRequest(branch=named)
-            return str(self._stub.InspectBranch(request, timeout=_SECONDS, metadata=self._metadata).head.id)
+        return str(self._answer(self._stub.InspectBranch, pfs_pb2.InspectBranchRequest(branch=named)).head.id)
 
     def next_finished(self, repo: str, since: str, seconds: float) -> CommitFacts | None:
         """The first commit on master after another one, when it is finished; None if there was none in that time."""
@@ -171,8 +156,7 @@ class PachydermClient:
         """The files and directories that match a pattern, sorted by path; none in an empty commit."""
         request = pfs_pb2.GlobFileRequest(commit=self._commit(repo, commit), pattern=pattern)
         try:
-            with self._explained():
-                infos = list(self._stub.GlobFile(request, timeout=_SECONDS, metadata=self._metadata))
+            infos = list(self._messages(self._stub.GlobFile, request))
         except Absent:
             return []
         return sorted((_file(info) for info in infos), key=lambda each: each.path)
@@ -180,9 +164,7 @@ class PachydermClient:
     def file(self, repo: str, commit: str, path: str) -> FileFacts:
         """A file or directory by its path. Raises Absent if there is none."""
         file = pfs_pb2.File(commit=self._commit(repo, commit), path=f"/{path}")
-        with self._explained():
-            request = pfs_pb2.InspectFileRequest(file=file)
-            return _file(self._stub.InspectFile(request, timeout=_SECONDS, metadata=self._metadata))
+        return _file(self._answer(self._stub.InspectFile, pfs_pb2.InspectFileRequest(file=file)))
 
     def read(self, repo: str, commit: str, path: str, offset: int = 0, most: int | None = None) -> Iterator[bytes]:
         """A file's content, or at most so many bytes of it from an offset on, piece by piece."""
@@ -199,13 +181,20 @@ class PachydermClient:
 
     def _pieces(self, method: Any, repo: str, commit: str, path: str, offset: int = 0) -> Generator[bytes]:
         file = pfs_pb2.File(commit=self._commit(repo, commit), path=path)
+        request = pfs_pb2.GetFileRequest(file=file, offset=offset)
+        return (message.value for message in self._messages(method, request, None))
+
+    def _answer(self, method: Any, request: Any, seconds: float | None = _SECONDS) -> Any:
         with self._explained():
-            call = method(pfs_pb2.GetFileRequest(file=file, offset=offset), metadata=self._metadata)
+            return method(request, timeout=seconds, metadata=self._metadata)
+
+    def _messages(self, method: Any, request: Any, seconds: float | None = _SECONDS) -> Iterator[Any]:
+        with self._explained():
+            call = method(request, timeout=seconds, metadata=self._metadata)
             try:
-                for message in call:
-                    yield message.value
+                yield from call
             finally:
-                call.cancel()
+                call.cancel()  # the rest, if there is any
 
     def _repo(self, name: str) -> Any:
         return pfs_pb2.Repo(name=name, type="user", project=pfs_pb2.Project(name=self.at.project))

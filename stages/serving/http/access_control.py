@@ -1,28 +1,36 @@
-"""The doors of the service: which requests come in, and the headers with which every response goes out.
+"""The doors of the service: which requests come in, how those who have the token get their cookie, and the headers with
+which every response goes out.
 
-Wraps an application of ASGI. Knows no routes but those that are open to all.
+Knows no routes but its own and those that are open to all.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import re
 import time
 
+from fastapi import FastAPI, Request, Response
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stages.serving.answer.service_limits import ServiceLimits
+from stages.files.question import parse_json
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.follow.configuration import ServiceConfiguration, is_loopback
 from stages.serving.follow.refusals import Refusal, bad_request, service_busy
+from stages.serving.http import request_body
 from stages.serving.http.body_streams import RequestStream, ResponseStream, StalledError
-from stages.serving.http.json_responses import refused
+from stages.serving.http.json_responses import AsciiJSONResponse, refused
 
 _COOKIE = "lookalike-session"
 
-COOKIE_SECONDS = 30 * 24 * 3600  # after which one has to sign in again
+_COOKIE_SECONDS = 30 * 24 * 3600  # after which one has to sign in again
+
+_TOKEN_BYTES = 1 << 12
+"""Most bytes of a request that signs in."""
 
 OPEN = ("/", "/health", "/ready", "/session", "/docs", "/openapi.json", "/favicon.ico")
 """Paths that need no token: they tell nothing about the library."""
@@ -55,7 +63,7 @@ _HEADERS = {
 
 
 class AccessControl:
-    """An application behind its doors."""
+    """An application of ASGI behind its doors."""
 
     def __init__(self, inner: ASGIApp, configuration: ServiceConfiguration, bounds: ServiceLimits) -> None:
         self._inner = inner
@@ -108,22 +116,54 @@ class AccessControl:
 
     def _check_token(self, headers: Headers) -> None:
         scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and equal(given.strip(), self._token):
+        if scheme.lower() == "bearer" and _equal(given.strip(), self._token):
             return
-        given = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers.get("host", "")), "")
+        given = cookie_parser(headers.get("cookie", "")).get(_cookie_name(headers.get("host", "")), "")
         until = given.partition(".")[0]
         due = int(until) if until.isascii() and until.isdigit() and len(until) < 16 else 0
-        if due > time.time() and equal(given, session(self._token, due)):
+        if due > time.time() and _equal(given, session(self._token, due)):
             return
         raise Refusal(401, "token-needed", "this service needs its token: send it as Authorization: Bearer, or sign in")
 
 
-def equal(given: str, secret: str) -> bool:
+class SessionRoutes:
+    """The routes that give and take the cookie. guess: seconds after which a wrong token is refused."""
+
+    def __init__(self, configuration: ServiceConfiguration, guess: float) -> None:
+        self._configuration = configuration
+        self._guess = guess
+
+    def add_to(self, app: FastAPI) -> None:
+        app.post("/session", tags=["access"])(self.sign_in)
+        app.delete("/session", tags=["access"])(self.sign_out)
+
+    async def sign_in(self, request: Request) -> Response:
+        """Gives the cookie of those who have the token: {"token": "…"}."""
+        given = parse_json(await request_body.read_small(request, _TOKEN_BYTES))
+        token = given.get("token") if isinstance(given, dict) else None
+        secret = self._configuration.token
+        if not isinstance(token, str) or not secret or not _equal(token, secret):
+            await asyncio.sleep(self._guess)  # so that guessing takes long
+            raise Refusal(401, "wrong-token", "this is not the token of this service")
+        secure = bool(self._configuration.certificate or self._configuration.proxy)
+        response = AsciiJSONResponse({})
+        name, value = _cookie_name(request.headers.get("host", "")), session(secret, int(time.time()) + _COOKIE_SECONDS)
+        response.set_cookie(name, value, _COOKIE_SECONDS, httponly=True, samesite="strict", secure=secure)
+        return response
+
+    async def sign_out(self, request: Request) -> Response:
+        """Takes the cookie back."""
+        response = AsciiJSONResponse({})
+        response.delete_cookie(_cookie_name(request.headers.get("host", "")))
+        return response
+
+
+def _equal(given: str, secret: str) -> bool:
     """Whether a text is the secret; the time that this takes does not tell where they differ."""
     return hmac.compare_digest(given.encode(errors="replace"), secret.encode())
 
 
-def cookie_name(host: str) -> str:
+def _cookie_name(host: str) -> str:
     """The cookie's name for those who ask this host. It holds the port, as browsers send cookies to all ports."""
     found = _HOST.fullmatch(host)
     return f"{_COOKIE}-{found[2]}" if found and found[2] else _COOKIE

@@ -5,32 +5,30 @@ Knows HTTP; knows neither how an answer comes about nor Pachyderm.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from stages.files.url_fetcher import FetchLimits
-from stages.serving.answer.load_limiter import LoadLimiter
+from stages.serving.answer.load_limiter import LoadLimiter, ServiceLimits
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_embedder import QueryEmbedder
 from stages.serving.answer.request_schema import MOST_PICTURES
-from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.promoted_model import PromotedModel
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs, json_responses, page_assets
-from stages.serving.http.access_control import AccessControl
+from stages.serving.http.access_control import AccessControl, SessionRoutes
 from stages.serving.http.classify_routes import ClassifyRoutes
 from stages.serving.http.edit_door import LibraryEditor
 from stages.serving.http.json_responses import AsciiJSONResponse
-from stages.serving.http.metrics_middleware import MetricsMiddleware
 from stages.serving.http.response_models import StateBody, StatusBody
 from stages.serving.http.response_writer import ResponseWriter
 from stages.serving.http.search_routes import SearchRoutes
-from stages.serving.http.session_routes import SessionRoutes
 from stages.serving.http.trace_renderer import TraceRenderer
 
 VERSION = "2"
@@ -90,10 +88,29 @@ class ServiceApplication:
             generate_unique_id_function=api_docs.operation_id,
         )
         self._add_to(app)
-        self._measured = MetricsMiddleware(AccessControl(app, configuration, bounds), self._metrics)
+        self._guarded = AccessControl(app, configuration, bounds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._measured(scope, receive, send)
+        """Answers a request, which is counted and timed even if it is refused at the door."""
+        if scope["type"] != "http":
+            await self._guarded(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status = 500  # of a response that never begins
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._guarded(scope, receive, sending)
+        finally:
+            # The router has put the route there, by which the paths of all pictures are one.
+            name = getattr(scope.get("route"), "path", "none")
+            self._metrics.requests.labels(name, str(status)).inc()
+            self._metrics.seconds.labels(name).observe(time.perf_counter() - began)
 
     @asynccontextmanager
     async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:

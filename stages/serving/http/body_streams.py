@@ -9,7 +9,7 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Send
 
-from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.follow.refusals import Refusal
 
 _PIECE = 1 << 18

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request, Response
@@ -121,7 +120,7 @@ class FilterRoutes:
 
 
 async def _run(threads: ThreadPoolExecutor, work: Callable[..., Any], *given: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(threads, partial(work, *given))
+    return await asyncio.get_running_loop().run_in_executor(threads, work, *given)
 
 
 async def _asked(request: Request) -> Sequence[tuple[str, str]]:

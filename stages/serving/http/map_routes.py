@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -41,7 +40,7 @@ async def _part(
 ) -> Callable[[LibraryMap, Snapshot], Rows]:
     """Gives the points that a request is about."""
     return lambda found, snapshot: map_answer.chosen(
-        found, _admitted(snapshot, where, filter), _corners(outline), cluster
+        found, snapshot.library.attributes.admitted(where, filter), _corners(outline), cluster
     )
 
 
@@ -85,7 +84,7 @@ class MapRoutes:
             raise bad_request(f"level {z} has the tiles 0 to {(1 << z) - 1} each way")
 
         def made(found: LibraryMap, snapshot: Snapshot) -> dict[str, Any]:
-            return map_answer.tile(found, _admitted(snapshot, where, filter), z, x, y)
+            return map_answer.tile(found, snapshot.library.attributes.admitted(where, filter), z, x, y)
 
         return AsciiJSONResponse(await self._run(made, commit))
 
@@ -105,9 +104,8 @@ class MapRoutes:
         return Response(await self._run(made), headers=headers, media_type=CSV)
 
     async def _run(self, made: Callable[[LibraryMap, Snapshot], Any], commit: str = "") -> Any:
-        return await asyncio.get_running_loop().run_in_executor(
-            self._mapping, partial(_answered, self._snapshot(), made, commit)
-        )
+        loop, snapshot = asyncio.get_running_loop(), self._snapshot()
+        return await loop.run_in_executor(self._mapping, _answered, snapshot, made, commit)
 
 
 def _answered(snapshot: Snapshot, made: Callable[[LibraryMap, Snapshot], Any], commit: str) -> Any:
@@ -120,11 +118,6 @@ def _answered(snapshot: Snapshot, made: Callable[[LibraryMap, Snapshot], Any], c
     if commit not in ("", found.commit):
         raise Refusal(409, "map-moved", "there is a newer map than that of this commit: ask for /map again")
     return made(found, snapshot)
-
-
-def _admitted(snapshot: Snapshot, where: str, filter: str) -> Any:
-    """The pictures that filters admit, None for all. Raises FilterError."""
-    return snapshot.library.attributes.pictures(where, filter) if where or filter else None
 
 
 def _corners(outline: str) -> NDArray[np.float64] | None:

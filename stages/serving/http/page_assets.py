@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
@@ -24,34 +25,25 @@ _TYPES = {
 def add_to(app: FastAPI, directory: Path = PAGE) -> None:
     """Adds the routes of the page and of its files."""
     files = {
-        path.relative_to(directory).as_posix(): _Asset(path) for path in directory.rglob("*.*") if path.suffix in _TYPES
+        path.relative_to(directory).as_posix(): _read(path) for path in directory.rglob("*.*") if path.suffix in _TYPES
     }
 
     async def asset(name: str, request: Request) -> Response:
         if name not in files:
             raise Refusal(404, "not-found", f"there is nothing at /assets/{name[:80]}")
-        return files[name].response(request)
+        content, headers = files[name]
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers)
 
-    async def page(request: Request) -> Response:
-        return await asset("index.html", request)
-
-    async def icon(request: Request) -> Response:
-        return await asset("icon.svg", request)
-
-    app.get("/", include_in_schema=False)(page)
-    app.get("/favicon.ico", include_in_schema=False)(icon)
+    app.get("/", include_in_schema=False)(partial(asset, "index.html"))
+    app.get("/favicon.ico", include_in_schema=False)(partial(asset, "icon.svg"))
     app.get("/assets/{name:path}", include_in_schema=False)(asset)
 
 
-class _Asset:
-    def __init__(self, path: Path) -> None:
-        self._content = path.read_bytes()
-        self._type = _TYPES[path.suffix]
-        # Asked for again each time: all files of the page are of one version.
-        tag = hashlib.sha256(self._content).hexdigest()[:32]
-        self._headers = {"ETag": f'"{tag}"', "Cache-Control": "no-cache"}
-
-    def response(self, request: Request) -> Response:
-        if request.headers.get("if-none-match") == self._headers["ETag"]:
-            return Response(status_code=304, headers=self._headers)
-        return Response(self._content, media_type=self._type, headers=self._headers)
+def _read(path: Path) -> tuple[bytes, dict[str, str]]:
+    """The content of a file, and its headers. It is asked for again each time: all files of the page are of one
+    version."""
+    content = path.read_bytes()
+    tag = hashlib.sha256(content).hexdigest()[:32]
+    return content, {"ETag": f'"{tag}"', "Cache-Control": "no-cache", "Content-Type": _TYPES[path.suffix]}

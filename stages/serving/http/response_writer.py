@@ -12,10 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from stages.report import answer_table
 from stages.report.answer_table import CSV, PARQUET
-from stages.serving.answer.load_limiter import LoadLimiter
+from stages.serving.answer.load_limiter import LoadLimiter, ServiceLimits
 from stages.serving.answer.query_decoder import DecodeSlots, PictureUpload, decode_slots
 from stages.serving.answer.request_schema import PictureRequest
-from stages.serving.answer.service_limits import ServiceLimits
 from stages.serving.follow.refusals import Refusal, bad_request
 from stages.serving.http import json_responses, request_body
 from stages.serving.http.json_responses import encode_json
@@ -72,7 +71,8 @@ class ResponseWriter:
         with ExitStack() as room:
             client = _client(request)
             room.enter_context(self._room.requests.room(1, client))
-            room.enter_context(self._room.bytes.room(_length(request, self._bounds.body_bytes), client))
+            announced = int(request.headers.get("content-length", self._bounds.body_bytes))
+            room.enter_context(self._room.bytes.room(announced, client))
             yield room
 
     def _held(self, request: Request, content: bytes, room: ExitStack, media_type: str) -> Response:
@@ -115,12 +115,6 @@ class _Held(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._room:
             await super().__call__(scope, receive, send)
-
-
-def _length(request: Request, most: int) -> int:
-    """The bytes that a request announces; the most that it may have if it does not."""
-    text = request.headers.get("content-length", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else most
 
 
 async def _unless_gone(request: Request, works: Sequence[Coroutine[Any, Any, _ValueT]]) -> list[_ValueT]:

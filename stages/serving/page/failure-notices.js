@@ -2,11 +2,12 @@
 
 import { button, make } from "./kit/elements.js";
 import { notice } from "./kit/notices.js";
+import * as moves from "./kit/query-links.js";
 import * as service from "./kit/service-client.js";
 import { sentence } from "./kit/text-format.js";
+import { anywhere } from "./search/search-suggestions.js";
 
-/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, names() lists names that hold the words, unfilter(),
- * signedIn(). Throws what is not a
+/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, signedIn(). Throws what is not a
  * failure of the service's, once it is shown. */
 export function show(failure, hooks) {
   if (failure.name === "AbortError") return; // the user went on
@@ -15,10 +16,12 @@ export function show(failure, hooks) {
   if (failure.status === 401) {
     signIn(hooks.signedIn);
   } else if (failure.code === "bad-filter") {
-    const remove = button("Remove the filters", "close", hooks.unfilter, { class: "primary" });
+    const unfiltered = () => moves.set({ where: null, filter: null });
+    const remove = button("Remove the filters", "close", unfiltered, { class: "primary" });
     notice("refused", "This filter cannot be used", sentence(failure.message), { actions: [remove] });
   } else if (failure.code === "no-text-tower") {
-    const names = button("Find names and values", "search", hooks.names, { class: "primary" });
+    const named = () => moves.list({ where: anywhere(moves.state().text) });
+    const names = button("Find names and values", "search", named, { class: "primary" });
     notice("refused", "This model does not know words", sentence(failure.message), { actions: [names] });
   } else if (failure instanceof service.Refusal) {
     const title = failure.code === service.UPLOAD_GONE ? "This picture is no longer here" : "That did not work";

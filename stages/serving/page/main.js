@@ -3,7 +3,6 @@
 
 import * as address from "./kit/address.js";
 import { Answers } from "./search/search-view.js";
-import { arrived } from "./pictures/picture-intake.js";
 import * as browse from "./library/folder-grid.js";
 import { Classified } from "./classify/classify-view.js";
 import { Copies } from "./copies/copies-view.js";
@@ -15,7 +14,7 @@ import * as intake from "./pictures/picture-input.js";
 import * as labelling from "./labels/label-dialog.js";
 import * as keyboard from "./kit/keyboard.js";
 import { MapView } from "./map/map-view.js";
-import * as moves from "./search/query-links.js";
+import * as moves from "./kit/query-links.js";
 import * as navigation from "./kit/browser-history.js";
 import * as notices from "./kit/notices.js";
 import * as options from "./search/query-options.js";
@@ -27,7 +26,6 @@ import * as uploads from "./pictures/upload-store.js";
 import * as selecting from "./pictures/selection-bar.js";
 import { turn } from "./pictures/picture-tile.js";
 import { selection } from "./kit/selection.js";
-import { saveAs } from "./filters/download-menu.js";
 import * as viewer from "./pictures/picture-viewer.js";
 import * as words from "./kit/text-format.js";
 
@@ -40,10 +38,10 @@ const classified = new Classified(standing, () => chooser.choose(true));
 const copies = new Copies(standing);
 const atlas = new MapView(standing);
 const hasLibrary = () => standing.current?.search !== false;
-const bar = suggestions.connect({ list: moves.list, say: moves.say }, hasLibrary, () => hasWords());
+const bar = suggestions.connect(hasLibrary, () => hasWords());
 const hasWords = () => Boolean(standing.current?.text);
 const named = (text) => hasLibrary() && !suggestions.isAddress(text) && (worded(text), true);
-const chooser = intake.connect(receive, () => address.asks(moves.state()), notices.complain, named);
+const chooser = intake.connect(standing, named);
 
 let view = folders;
 let viewed = false; // whether the view is that of an address
@@ -137,8 +135,6 @@ function fail(failure) {
   failing.show(failure, {
     again: () => arrive(false),
     choose: () => chooser.choose(false),
-    names: () => moves.list({ where: suggestions.anywhere(moves.state().text) }),
-    unfilter: () => moves.set({ where: null, filter: null }),
     signedIn: async () => {
       signed(true);
       await standing.refresh();
@@ -158,13 +154,11 @@ function showViewer(state) {
   const place = all.findIndex((each) => each.id === state.show);
   if (place < 0) return moves.show(null, true); // not among what is shown
   return viewer.open(all[place], {
-    href: moves.searchOf(state.show),
-    add: address.asks(state) ? () => moves.add(state.show) : null,
+    asking: address.asks(state),
     step: (by) => step(place + by),
     place: `${words.number(place + 1)} of ${words.number(all.length)}${view.more ? "+" : ""}`,
     first: place === 0,
     last: place === all.length - 1 && !view.more,
-    folder: moves.folderOf,
     tracing: Boolean(standing.current?.trace),
     closed: () => (navigation.isOver() ? history.back() : moves.show(null, true)),
   });
@@ -186,24 +180,10 @@ function worded(text) {
   );
 }
 
-/** Asks with what was dropped, pasted or chosen. add: together with the pictures of the question that is shown. */
-async function receive(given, add) {
-  byId("message").replaceChildren();
-  const before = add ? moves.state().pictures : [];
-  const { pictures, problems } = await arrived(given, before, standing.current?.limits);
-  if (pictures.length > before.length) (add ? moves.change : moves.ask)(pictures);
-  if (problems.length) notices.complain(problems.join(" "));
-}
-
 /** The ids of the pictures that are seen, without folded ones. */
 function seen() {
   const tiles = view.tiles ? byId(view.tiles).querySelectorAll(".tile:not([hidden])") : [];
   return [...new Set([...tiles].map((each) => each.dataset.id))];
-}
-
-async function zipSelection() {
-  const form = new URLSearchParams(selection.keys.map((id) => ["id", id]));
-  await service.zip(form).then((blob) => saveAs(blob, "pictures.zip"), (failure) => notices.complain(failure.message));
 }
 
 /** A filter in a folder is of that folder's paths. */
@@ -304,26 +284,21 @@ byId("signout").addEventListener("click", signOut);
 options.connect(moves.set);
 filters.connect((changed) => moves.set(view === folders ? { ...changed, ...narrowed(changed) } : changed), panelFailed);
 viewer.connect();
-const chosenBar = selecting.connect(seen, () => ({
-  "selection-similar": standing.current?.limits.pictures ?? 1,
-  "selection-zip": standing.current?.zip?.files ?? 1,
-}));
-byId("selection-similar").addEventListener("click", () => moves.ask(selection.keys.map((id) => address.picture("id", id))));
-byId("selection-zip").addEventListener("click", zipSelection);
+const chosenBar = selecting.connect(standing, seen);
 labelling.connect(() => Boolean(standing.current?.edit));
-keyboard.connect({
-  address: () => byId("address").focus(),
-  choose: () => chooser.choose(false),
-  filter: focusFilter,
-  region: () => document.querySelector("#query .tools button:not([hidden])")?.click(),
-  details: turnDetails,
-  newQuestion: moves.home,
-  turn: () => standing.current?.classify && moves.turn(view === classified ? "" : address.CLASSIFY),
-  label: () => selection.size && byId("selection-label").click(),
-  add: (tile) => moves.add(tile.dataset.id),
-  view: (tile) => moves.show(tile.dataset.id),
-  select: (tile, range) => turn(tile, range),
-});
+keyboard.connect(
+  {
+    "/": () => byId("address").focus(),
+    o: () => chooser.choose(false),
+    f: focusFilter,
+    r: () => document.querySelector("#query .tools button:not([hidden])")?.click(),
+    d: turnDetails,
+    n: moves.home,
+    c: () => standing.current?.classify && moves.turn(view === classified ? "" : address.CLASSIFY),
+    l: () => selection.size && byId("selection-label").click(),
+  },
+  { view: moves.show, add: moves.add, select: turn },
+);
 standing.addEventListener("change", () => {
   showStanding();
   if (viewed && standing.current && viewOf(moves.state()) !== view) {

@@ -67,6 +67,10 @@ class LibraryAttributes:
         """The places of the files, in clusters."""
         return picture_listing.place_clusters(self.table, self.files(where, filter))
 
+    def admitted(self, where: str, filter: str) -> Mask | None:
+        """The same pictures; None for all, without a filter."""
+        return self.pictures(where, filter) if where or filter else None
+
     def ordered(self, where: str, filter: str, sort: str) -> Rows:
         """The files in an order, see picture_listing.SORTS: int64."""
         order = self._sorted(sort)

@@ -7,7 +7,7 @@ become Python's objects only for the pictures of an answer.
 
 import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import pairwise
 
@@ -31,30 +31,23 @@ ThumbnailReader = Callable[[str, ThumbnailPlace], bytes]
 class MappedLibrary:
     """The pictures of one commit of the index. Immutable; may be used from several threads."""
 
-    def __init__(self, segments: Sequence[MappedSegment], read: ThumbnailReader) -> None:
-        """segments: sorted by name, at least one, of one model, with ascending ids."""
-        self.segments = segments
+    def __init__(self, segments: Iterable[MappedSegment], read: ThumbnailReader) -> None:
+        """segments: open ones, in any order. Raises StageError if there are none, or if they are not of one index."""
+        self.segments = sorted(segments, key=lambda each: each.name)
+        if not self.segments:
+            raise StageError("the index does not have any segments: add pictures (lookalike add DIRECTORY)")
+        for before, after in pairwise(self.segments):
+            _check_neighbours(before, after)
         self._read = read
-        self.starts = np.cumsum([0, *(len(each) for each in segments)]).tolist()
+        self.starts = np.cumsum([0, *(len(each) for each in self.segments)]).tolist()
         """The row of each segment's first picture, and at the end the number of all pictures."""
-        first = segments[0].facts
+        first = self.segments[0].facts
         self.metric = first.metric
         """The metric of the index."""
-        self.origin = first.origin.with_devices(each.facts.origin for each in segments)
+        self.origin = first.origin.with_devices(each.facts.origin for each in self.segments)
         """The origin of the vectors, with the devices of all segments."""
-        self._firsts = [each.id(0) for each in segments]
+        self._firsts = [each.id(0) for each in self.segments]
         self._making = threading.Lock()
-
-    @classmethod
-    def joined(cls, segments: Iterable[MappedSegment], read: ThumbnailReader) -> "MappedLibrary":
-        """The library of these open segments. Raises StageError if there are none, or if they are not those of one
-        index."""
-        ordered = sorted(segments, key=lambda each: each.name)
-        if not ordered:
-            raise StageError("the index does not have any segments: add pictures (lookalike add DIRECTORY)")
-        for before, after in pairwise(ordered):
-            _check_neighbours(before, after)
-        return cls(ordered, read)
 
     def __len__(self) -> int:
         return int(self.starts[-1])

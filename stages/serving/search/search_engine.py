@@ -177,8 +177,9 @@ class SearchEngine:
     def _exactly(
         self, segments: Sequence[SearchableSegment], asked: VectorSet, k: int, itself: Rows, within: Mask | None
     ) -> TopK:
-        if within is None and segments[0].searcher is not None:
-            return self._by_segment(asked, k, itself, lambda at, own: _proposed(segments[at], asked, k, own))
+        searchers = [each.searcher for each in segments if each.searcher is not None]
+        if within is None and len(searchers) == len(segments):  # of a backend that proposes candidates
+            return self._by_segment(asked, k, itself, lambda at, own: searchers[at].search(asked, k, own))
         return nearest(self._parts(segments), JointQueries.single(asked, itself), k, within)
 
     def _by_codes(self, segments: Sequence[SearchableSegment], asked: VectorSet, k: int, itself: Rows) -> TopK:
@@ -207,12 +208,6 @@ class SearchEngine:
             query, rank = np.nonzero(found.rows != NONE)
             merged = merge(merged, query, found.distances[query, rank], found.rows[query, rank] + start)
         return merged
-
-
-def _proposed(segment: SearchableSegment, asked: VectorSet, k: int, itself: Rows) -> TopK:
-    """With a backend that proposes candidates."""
-    assert segment.searcher is not None
-    return segment.searcher.search(asked, k, itself)
 
 
 def _codes(segment: MappedSegment, metric: str) -> CodeIndex | None:

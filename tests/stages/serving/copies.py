@@ -59,11 +59,12 @@ NEAR = [["trip/two.png", "web/two small.jpg"]]
 
 @dataclass
 class CopyWorld:
-    """The library. address: of its Pachyderm, with the project."""
+    """The library. address: of its Pachyderm, with the project. groups: the last ones, exact and near."""
 
     connection: Connection
     address: PachydermAddress
     scratch: Path
+    groups: tuple[Sequence[Sequence[str]], Sequence[Sequence[str]]] = ((), ())
 
     def fill(self) -> None:
         """Puts all pictures, and the groups of all of them."""
@@ -84,6 +85,7 @@ class CopyWorld:
 
     def write_groups(self, exact: Sequence[Sequence[str]], near: Sequence[Sequence[str]] = ()) -> None:
         """Has the pipeline write these groups, and waits until it has."""
+        self.groups = exact, near
         lines = {"groups.jsonl": _lines(exact, near=False), "near.jsonl": _lines(near, near=True)}
         Repository(self.connection, "groups").write([PutFile(f"/{name}", text) for name, text in lines.items()])
         self.settle()
@@ -135,9 +137,11 @@ def make(server: Localpachd, scratch: Path) -> CopyWorld:
 @contextmanager
 def serving(world: CopyWorld, snapshot: Snapshot, edit: bool = True, token: str = TOKEN) -> Iterator[Service]:
     """A service for the library; with `edit` it has the token, and its door is open."""
-    configuration = ServiceConfiguration(world.address, port=0, token=token if edit else "")
-    editor = CommandEditor(world.connection) if edit else None
-    with services.running(world.served(snapshot), configuration, editor=editor) as service:
+    own: dict[str, Any] = {}
+    if edit:
+        own["configuration"] = ServiceConfiguration(world.address, port=0, token=token)
+        own["editor"] = CommandEditor(world.connection)
+    with services.running(world.served(snapshot), **own) as service:
         yield service
 
 

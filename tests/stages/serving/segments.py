@@ -100,7 +100,7 @@ def open_library(directories: Sequence[Path], keys: Sequence[str] = ()) -> Mappe
         map_segment(directory, key, read_points)
         for directory, key in zip(directories, keys or map(str, directories), strict=True)
     ]
-    return MappedLibrary.joined(segments, lambda segment, place: files[segment].read(place))
+    return MappedLibrary(segments, lambda segment, place: files[segment].read(place))
 
 
 def write_index(

@@ -7,8 +7,9 @@ import http.client
 import io
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -220,19 +221,13 @@ class Service:
 
     def ask(self, path: str, *arguments: Any, **named: Any) -> Answer:
         """See Client.ask; on a connection of its own."""
-        client = self.client()
-        try:
+        with closing(self.client()) as client:
             return client.ask(path, *arguments, **named)
-        finally:
-            client.close()
 
     def search(self, *arguments: Any, **named: Any) -> Answer:
         """See Client.search; on a connection of its own."""
-        client = self.client()
-        try:
+        with closing(self.client()) as client:
             return client.search(*arguments, **named)
-        finally:
-            client.close()
 
     def id_of(self, path: str) -> str:
         """The id of a library picture by the path of a source."""
@@ -254,13 +249,58 @@ def _given(state: Value | None) -> Value:
 
 @contextmanager
 def running(
-    state: SnapshotState[Snapshot] | None,
+    state: Snapshot | SnapshotState[Snapshot] | None,
     configuration: ServiceConfiguration | None = None,
-    promoted: SnapshotState[PromotedModel] | Callable[[], SnapshotState[PromotedModel]] | None = None,
+    promoted: PromotedModel | SnapshotState[PromotedModel] | Callable[[], SnapshotState[PromotedModel]] | None = None,
     **options: Any,
 ) -> Iterator[Service]:
-    """A service on a free port until the end of the block. state: None for one that does not search. promoted: None for
-    one that does not classify, or what gives the state of the moment. options: further ones of ServiceApplication."""
+    """A service on a free port until the end of the block. state: a snapshot is one that is ready; None for a service
+    that does not search. promoted: None for one that does not classify, or what gives the state of the moment. options:
+    further ones of ServiceApplication. Without these and a configuration it may be one that another test has left, see
+    `sharing`."""
+    if isinstance(state, Snapshot):
+        state = SnapshotState("ready", snapshot=state)
+    if isinstance(promoted, PromotedModel):
+        promoted = SnapshotState("ready", snapshot=promoted)
+    if _kept is None or configuration or options or callable(promoted):
+        with _started(state, configuration, promoted, **options) as service:
+            yield service
+        return
+    idle = _idle[state is None, promoted is None]
+    service = idle.pop() if idle else _kept.enter_context(_started(state, None, promoted))
+    service.state, service.promoted = state, promoted
+    try:
+        yield service
+    finally:
+        service.state = None if state is None else SnapshotState("loading")  # lets go of the library
+        idle.append(service)
+
+
+_idle: defaultdict[tuple[bool, bool], list[Service]] = defaultdict(list)
+"""The services that tests have left, by what they do not do: search, classify."""
+
+_kept: ExitStack | None = None
+"""Ends them."""
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Lets tests share services until the end of the block: each start takes most of a second of a processor, for the
+    routes and a process that decodes."""
+    global _kept
+    with ExitStack() as _kept:
+        yield
+    _kept = None
+    _idle.clear()
+
+
+@contextmanager
+def _started(
+    state: SnapshotState[Snapshot] | None,
+    configuration: ServiceConfiguration | None,
+    promoted: SnapshotState[PromotedModel] | Callable[[], SnapshotState[PromotedModel]] | None,
+    **options: Any,
+) -> Iterator[Service]:
     service = Service(state, promoted=promoted if isinstance(promoted, SnapshotState) else None)
     app = ServiceApplication(
         configuration or ServiceConfiguration(NOWHERE, port=0),

@@ -25,7 +25,7 @@ from pipelines.client.services import search_client
 from pipelines.client.services.search_client import QueryPicture, SearchClient, SearchError
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from stages.datum.contract import StageError
-from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.run import connections
 from stages.serving.run.log_lines import errors_as_lines
@@ -62,14 +62,21 @@ def gated(ready: Snapshot, embedder: Embedder) -> Gated:
     return Gated(embedder)
 
 
-@pytest.fixture
-def held(ready: Snapshot, gated: Gated) -> Iterator[Service]:
-    """A service whose embedder waits, with room for 20 requests."""
-    given: Any = gated
+@pytest.fixture(scope="module")
+def bounded() -> Iterator[Service]:
+    """A service with room for 20 requests."""
     bounds = ServiceLimits(requests=20, bytes=3_000_000)
-    with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=given)), bounds=bounds) as service:
+    with services.running(SnapshotState("loading"), bounds=bounds) as service:
         yield service
-        gated.gate.set()
+
+
+@pytest.fixture
+def held(bounded: Service, ready: Snapshot, gated: Gated) -> Iterator[Service]:
+    """The same with an embedder that waits."""
+    given: Any = gated
+    bounded.state = SnapshotState("ready", snapshot=replace(ready, embedder=given))
+    yield bounded
+    gated.gate.set()
 
 
 def question(seed: int) -> tuple[Any, list[bytes]]:
@@ -110,6 +117,8 @@ def test_answers_of_many_clients_are_those_asked_alone(service: Service) -> None
 
 
 def test_pictures_that_wait_share_a_pass_and_a_product(held: Service, gated: Gated) -> None:
+    batches = 'lookalike_serve_batch_size_%s{work="search"}'
+    before = [held.metric(batches % each) for each in ("sum", "count")]
     with ThreadPoolExecutor(12) as threads:
         first = threads.submit(held.search, {"k": 3}, [made(1)])
         gated.begun.acquire()
@@ -121,18 +130,20 @@ def test_pictures_that_wait_share_a_pass_and_a_product(held: Service, gated: Gat
     for seed, answer in enumerate(answers, 1):
         assert answer.data["neighbors"][0]["sources"][0]["path"].endswith(f"/{seed:02}.png")
         assert answer.data["neighbors"][0]["distance"] == 0
-    assert held.metric('lookalike_serve_batch_size_sum{work="search"}') == 11
-    assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 11
+    assert held.metric(batches % "sum") == before[0] + 11
+    assert held.metric(batches % "count") < before[1] + 11
 
 
 def test_searches_with_one_filter_share_a_product(held: Service, gated: Gated) -> None:
     gated.gate.set()
     asked = {"requests": [{"pictures": [{"upload": seed}], "filter": "trip/", "k": seed + 1} for seed in range(16)]}
     files = [made(seed) for seed in range(16)]
+    products = 'lookalike_serve_batch_size_count{work="search"}'
+    before = held.metric(products)
     answers = held.search(asked, files).data["answers"]
     alone = [held.search({"filter": "trip/", "k": seed + 1}, [files[seed]]).data for seed in range(16)]
     assert [each["neighbors"] for each in answers] == [each["neighbors"] for each in alone]
-    assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 16 + 16
+    assert held.metric(products) < before + 16 + 16
 
 
 def test_more_requests_than_there_is_room_for_are_told_to_come_again(held: Service, gated: Gated) -> None:
@@ -197,6 +208,7 @@ def test_the_senders_of_large_uploads_read_why_they_are_refused(
 
 def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated) -> None:
     gone = 'lookalike_serve_requests_total{route="/search",status="499"}'
+    before = held.metric(gone)
     asked = request(*services.form({"k": 3}, [made(1)]))
     with socket.create_connection(("127.0.0.1", held.port), timeout=60) as connection:
         connection.sendall(asked)
@@ -206,7 +218,7 @@ def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated
             with socket.create_connection(("127.0.0.1", held.port), timeout=60) as connection:
                 connection.sendall(asked)
         until(lambda: held.metric('lookalike_serve_waiting{work="features"}') == 0)
-    until(lambda: held.metric(gone) == 31)
+    until(lambda: held.metric(gone) == before + 31)
     gated.gate.set()
     assert held.search({"k": 3}, [made(2)]).status == 200
     assert gated.passes == [1, 1]
@@ -218,23 +230,23 @@ def test_an_aborted_request_is_counted_and_no_fault(ready: Snapshot, reset: bool
     lines: list[str] = []
     cut = b"\0" * 100_000
     bodies = [services.form({"k": 3}, [made(1) + cut]), (made(1) + cut, {"Content-Type": "image/png"})]
-    with errors_as_lines(lines.append), services.running(SnapshotState("ready", snapshot=ready)) as service:
+    counted = 'lookalike_serve_requests_total{route="/search",status="499"}'
+    with errors_as_lines(lines.append), services.running(ready) as service:
+        before = service.metric(counted)
         for within in (True, False):
             for body, headers in bodies:
                 with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
                     connection.sendall(request(body, headers)[: -len(cut) if within else None])
                     if reset:
                         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        counted = 'lookalike_serve_requests_total{route="/search",status="499"}'
-        until(lambda: service.metric(counted) == 4)
+        until(lambda: service.metric(counted) == before + 4)
         gc.collect()  # asyncio logs errors that nobody took once they are collected
     assert lines and set(lines) == {"POST /search: the client closed the connection during its upload"}
 
 
 def test_an_answer_that_takes_too_long_is_given_up(ready: Snapshot, gated: Gated) -> None:
     given: Any = gated
-    state = SnapshotState("ready", snapshot=replace(ready, embedder=given))
-    with services.running(state, bounds=ServiceLimits(answer=0.3, requests=3)) as service:
+    with services.running(replace(ready, embedder=given), bounds=ServiceLimits(answer=0.3, requests=3)) as service:
         for _ in range(4):
             answer = service.search({"k": 3}, [made(1)])
             assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too-slow", "5")
@@ -261,7 +273,7 @@ class Choosy:
 def test_a_picture_that_the_model_cannot_use_fails_alone(ready: Snapshot, embedder: Embedder) -> None:
     given: Any = Choosy(embedder)
     white = services.file(Image.new("RGB", (50, 50), "white"))
-    with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=given))) as service:
+    with services.running(replace(ready, embedder=given)) as service:
         with ThreadPoolExecutor(20) as threads:
             files = [white if seed % 4 == 0 else made(seed) for seed in range(20)]
             answers = list(threads.map(lambda each: service.search({"k": 1}, [each]), files))
@@ -283,10 +295,10 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
     over = threading.Event()
     expected: dict[tuple[str, int], Any] = {}
     for index, snapshot in snapshots.items():
-        with services.running(SnapshotState("ready", snapshot=snapshot)) as alone:
+        with services.running(snapshot) as alone:
             for seed in range(10):
                 expected[index, seed] = without_times(alone.search(*question(seed)))
-    with services.running(SnapshotState("ready", snapshot=ready)) as service:
+    with services.running(ready) as service:
 
         def ask(number: int) -> list[tuple[int, Answer]]:
             client = service.client()
@@ -324,7 +336,7 @@ def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> No
     noise = np.random.default_rng(1).integers(0, 256, (600, 800, 3), np.uint8)
     boxes = [{"upload": 0, "box": [0, 0, 0.5, 0.5 + at / 32]} for at in range(16)]
     large = {"requests": [{"pictures": boxes, "k": 1}] * 24}
-    with services.running(SnapshotState("ready", snapshot=ready)) as service, ThreadPoolExecutor(1) as threads:
+    with services.running(ready, bounds=ServiceLimits()) as service, ThreadPoolExecutor(1) as threads:
         asked = threads.submit(service.search, large, [services.file(Image.fromarray(noise), "JPEG")])
         until(lambda: service.metric('lookalike_serve_waiting{work="features"}') > 0 or service.metric(decoded) > 0)
         before = service.metric(decoded)
@@ -348,57 +360,56 @@ def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder:
 
 
 @pytest.fixture(scope="module")
-def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> SnapshotState[Snapshot]:
+def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     """A library of one picture with so many sources that 64 answers are 12 MB, more than a socket holds."""
     root = tmp_path_factory.mktemp("copied")
     library = services.library(root / "index", embedder, {f"{'long/' * 40}{at:03}.png": made(1) for at in range(500)})
-    return SnapshotState("ready", snapshot=services.snapshot(library, embedder, root / "cache"))
+    return services.snapshot(library, embedder, root / "cache")
 
 
-def large(state: SnapshotState[Snapshot] | None) -> tuple[bytes, Mapping[str, str]]:
+def large(held: Snapshot) -> tuple[bytes, Mapping[str, str]]:
     """A request with a large answer."""
-    assert state is not None and state.snapshot is not None
-    asked = {"requests": [{"id": state.snapshot.library.id(0)}] * 64}
+    asked = {"requests": [{"id": held.library.id(0)}] * 64}
     return json.dumps(asked).encode(), {"Content-Type": "application/json"}
 
 
 @contextlib.contextmanager
-def unread(service: Service) -> Iterator[None]:
+def unread(service: Service, held: Snapshot) -> Iterator[None]:
     """Asks for a large answer, and does not read it until the end of the block."""
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect(("127.0.0.1", service.port))
-        connection.sendall(request(*large(service.state)))
+        connection.sendall(request(*large(held)))
         yield
 
 
 @pytest.mark.only_in_all
-def test_clients_that_do_not_read_their_answers_are_given_up(copied: SnapshotState[Snapshot]) -> None:
+def test_clients_that_do_not_read_their_answers_are_given_up(copied: Snapshot) -> None:
     lines: list[str] = []
     with services.running(copied, bounds=ServiceLimits(requests=2, idle=0.5)) as service, errors_as_lines(lines.append):
-        with unread(service), unread(service):
+        with unread(service, copied), unread(service, copied):
             until(lambda: service.metric(ANSWERED) == 2)
         assert service.search({"k": 1}, [made(1)]).status == 200
         assert len(service.ask("/search", *large(copied)).data["answers"]) == 64
     assert lines == []
 
 
-def test_answers_that_are_not_read_yet_take_room(copied: SnapshotState[Snapshot]) -> None:
+def test_answers_that_are_not_read_yet_take_room(copied: Snapshot) -> None:
     with services.running(copied, bounds=ServiceLimits(bytes=20_000_000)) as service:
-        with unread(service):
+        with unread(service, copied):
             until(lambda: service.ask("/search", *large(copied)).status == 429)
             assert service.search({"k": 1}, [made(1)]).status == 200
         until(lambda: service.ask("/search", *large(copied)).status == 200)
 
 
 def test_the_threads_of_a_service_end_with_it(ready: Snapshot) -> None:
-    def threads() -> set[str]:
+    def threads() -> set[threading.Thread]:
         names = ("decode", "fetch", "features", "search_0", "answer", "service")
-        return {each.name for each in threading.enumerate() if each.name.startswith(names)}
+        return {each for each in threading.enumerate() if each.name.startswith(names)}
 
     before = threads()
-    with services.running(SnapshotState("ready", snapshot=ready)) as service:
+    with services.running(ready, bounds=ServiceLimits()) as service:
         assert service.search({"k": 3, "filter": "trip/"}, [made(1)]).status == 200
         assert service.search({"url": "http://127.0.0.1:1/"}).code == "private-address"
         assert threads() > before
-    until(lambda: threads() == before)
+    until(lambda: not threads() - before)

@@ -23,7 +23,6 @@ from stages.datum import contract
 from stages.datum.contract import Datum, DatumInput
 from stages.knn.search_settings import METRICS, SearchSettings
 from stages.record import entry_paths
-from stages.serving.follow.snapshots import SnapshotState
 from stages.serving.search.search_engine import SearchEngine
 from tests.file_schedule import everything
 from tests.stages.serving import services
@@ -159,7 +158,7 @@ def test_the_service_answers_as_the_batch_pipelines(
     assert with_backend.prepared(60)
     made = services.snapshot(held, embedder, pipelines.place / "cache")
     made = replace(made, searching=with_backend, device=embedder.device)
-    with services.running(SnapshotState("ready", snapshot=made)) as service, ThreadPoolExecutor(CLIENTS) as clients:
+    with services.running(made) as service, ThreadPoolExecutor(CLIENTS) as clients:
 
         def both(path: str) -> None:
             """Asks for a file, and a library picture also by its id."""

@@ -23,7 +23,6 @@ from stages.files.tables.neighbour_table import NeighbourTable
 from stages.filters.entry_question import entry_json
 from stages.record.origin import Origin
 from stages.record.sources import Source
-from stages.serving.follow.snapshots import SnapshotState
 from tests.example_counts import examples
 from tests.stages.image_tables import image_table
 from tests.stages.serving import services
@@ -105,7 +104,7 @@ def world(embedder: "Embedder", tmp_path_factory: pytest.TempPathFactory) -> Ite
         for row, of in enumerate(files)
     ]
     snapshot = services.snapshot(open_library(written), embedder, root / "cache")
-    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
+    with services.running(snapshot) as service:
         yield World(written, service, names, vectors, files, snapshot.library.origin)
 
 

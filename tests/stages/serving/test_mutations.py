@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from stages.serving.follow.snapshots import SnapshotState
 from tests.example_counts import examples
 from tests.stages.serving import models, services
 from tests.stages.serving.memory import MemoryPeak
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from stages.backbone.embedder import Embedder
     from stages.serving.follow.snapshots import Snapshot
 
-REQUESTS = examples(3_000)
+REQUESTS = examples(2_000)
 CLIENTS = 4
 
 GROWTH = 100 << 20
@@ -38,9 +37,7 @@ GROWTH = 100 << 20
 def service(ready: Snapshot, embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service that searches and classifies."""
     promoted = models.promoted(tmp_path_factory.mktemp("model"), embedder)
-    with services.running(
-        SnapshotState("ready", snapshot=ready), promoted=SnapshotState("ready", snapshot=promoted)
-    ) as running:
+    with services.running(ready, promoted=promoted) as running:
         yield running
 
 
@@ -82,25 +79,10 @@ def valid(service: Service) -> list[Request]:
         Request("POST", "/classify?top=3&box=0,0,0.5,0.5", png, small),
         Request("POST", "/previews", png, small),
     ]
-    others = [
-        "/classes",
-        "/library?folder=trip&limit=3&after=d:north",
-        "/library",
-        "/status",
-        "/ready",
-        "/metrics",
-        "/docs",
-    ]
-    others += [
-        f"/images/{ids[0]}",
-        f"/originals/{ids[0]}?source=0&download=true",
-        f"/previews/{ids[0]}?source=0",
-        f"/trace/{ids[0]}?path=a",
-        "/",
-        "/health",
-    ]
-    others += ["/assets/main.js", "/openapi.json"]
-    return [*asked * 3, *(Request("GET", path, {}) for path in others), Request("DELETE", "/session", {})]
+    others = ["classes", "library?folder=trip&limit=3&after=d:north", "library", "status", "ready", "metrics", "docs"]
+    others += ["", "health", "assets/main.js", "openapi.json", f"trace/{ids[0]}?path=a", f"images/{ids[0]}"]
+    others += [f"originals/{ids[0]}?source=0&download=true", f"previews/{ids[0]}?source=0"]
+    return [*asked * 3, *(Request("GET", f"/{path}", {}) for path in others), Request("DELETE", "/session", {})]
 
 
 def good(request: Request, answer: Answer) -> bool:

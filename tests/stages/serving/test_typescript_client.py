@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from stages.serving.follow.configuration import ServiceConfiguration
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.follow.snapshots import Snapshot
 from tests.stages.serving import services
 from tests.stages.serving.services import Service
 
@@ -58,7 +58,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def guarded(ready: Snapshot) -> Iterator[Service]:
     """A service that asks for a token."""
     configuration = ServiceConfiguration(services.NOWHERE, port=0, token=TOKEN)
-    with services.running(SnapshotState("ready", snapshot=ready), configuration) as running:
+    with services.running(ready, configuration) as running:
         yield running
 
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from stages.files.url_fetcher import FetchLimits
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.follow.snapshots import Snapshot
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, made
 from tests.stages.serving.web_servers import saying, web
@@ -20,7 +20,7 @@ LIMITS = FetchLimits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("1
 @pytest.fixture(scope="module")
 def fetching(ready: Snapshot) -> Iterator[Service]:
     """A service that may fetch from this machine."""
-    with services.running(SnapshotState("ready", snapshot=ready), limits=LIMITS) as service:
+    with services.running(ready, limits=LIMITS) as service:
         yield service
 
 

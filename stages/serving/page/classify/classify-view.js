@@ -1,10 +1,10 @@
-/* The view of labels: asks, and draws the answer; without a picture, the labels of the model. */
+/* The view of labels: asks, and draws the answer, labels with their probabilities as bars; without a picture, what is known of
+ * the model that gives them. */
 
 import { classify } from "../search/query-request.js";
 import * as details from "../pictures/answer-details.js";
-import { button, byId } from "../kit/elements.js";
-import * as labels from "./label-bars.js";
-import * as moves from "../search/query-links.js";
+import { button, byId, make } from "../kit/elements.js";
+import * as moves from "../kit/query-links.js";
 import * as notices from "../kit/notices.js";
 import { QuestionView } from "../search/question-view.js";
 import * as service from "../kit/service-client.js";
@@ -38,14 +38,12 @@ export class Classified extends QuestionView {
   }
 
   async #showCard(signal) {
-    const card = await notices.slowly(...SLOWLY, async (waiting) => {
-      await this.standing.settled(signal, waiting, classifying);
-      return service.patiently(() => service.classes(signal), { signal, waiting });
-    });
+    const ask = (waiting) => this.standing.answer(() => service.classes(signal), { signal, waiting, part: classifying });
+    const card = await notices.slowly(...SLOWLY, ask);
     this.#shown = card;
     byId("classes-title").textContent = words.count(card.labels.length, "label");
     byId("classes-summary").textContent = "";
-    byId("labels").replaceChildren(labels.card(card));
+    byId("labels").replaceChildren(cardOf(card));
   }
 
   #draw(state, answer) {
@@ -56,7 +54,7 @@ export class Classified extends QuestionView {
     document.title = `${title} · lookalike`;
     byId("classes-title").textContent = title;
     byId("classes-summary").textContent = `${answer.model.run} · ${words.seconds(details.time(answer))}`;
-    byId("labels").replaceChildren(labels.bars(answer.pictures, names), ...further(state, answer));
+    byId("labels").replaceChildren(bars(answer.pictures, names), ...further(state, answer));
     byId("origin").hidden = false;
     details.showLabels(answer);
     const said = answer.pictures.map(({ labels: [{ label, probability }] }, place) =>
@@ -72,3 +70,38 @@ function further({ top }, answer) {
   if (answer.top < most) return [button(`Show ${words.count(most, "label")}`, null, () => moves.set({ top: most }), { class: "plain" })];
   return top ? [button("Show fewer labels", null, () => moves.set({ top: null }), { class: "plain" })] : [];
 }
+
+/** The labels of pictures. names: of the pictures, shown where there are several. */
+function bars(pictures, names) {
+  const several = pictures.length > 1;
+  const parts = pictures.map(({ labels }, place) =>
+    make(
+      "section",
+      { "aria-label": `Labels of ${names[place]}` },
+      several && make("h2", {}, make("bdi", {}, names[place])),
+      make("ol", { class: "labels" }, labels.map(bar)),
+    ),
+  );
+  return make("div", { class: "classified" }, parts);
+}
+
+function bar({ label, probability }) {
+  const shown = make("div", { class: "share", "aria-hidden": "true" });
+  shown.style.setProperty("--share", String(probability));
+  return make("li", {}, make("bdi", {}, label), make("span", { class: "count" }, words.likely(probability)), shown);
+}
+
+/** The card of a model: its labels, and the share of pictures that it labels rightly. */
+function cardOf({ labels, model, cross_validation: crossed, held_out: held }) {
+  const measured = [crossed && score(crossed, "in cross-validation"), held && score(held, "held out")];
+  return make(
+    "div",
+    { class: "card" },
+    make("ul", { class: "chips", "aria-label": "Labels" }, labels.map((each) => make("li", {}, make("bdi", {}, each)))),
+    measured.filter(Boolean).map((text) => make("p", { class: "facts" }, text)),
+    make("p", { class: "facts" }, `Run: ${model.run}, on ${model.takes} of ${model.backbone.described}`),
+  );
+}
+
+const score = ({ right, of, accuracy, low, high }, how) =>
+  `${words.likely(accuracy)} right: ${words.number(right)} of ${words.count(of, "picture")} ${how}, 95 % interval ${words.likely(low)} to ${words.likely(high)}`;

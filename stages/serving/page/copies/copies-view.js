@@ -1,8 +1,8 @@
-/* The view of copies: pages of groups and, where the service lets the library be changed, the ticks of files to remove. */
+/* The view of copies: pages of groups, each a card with the file to keep, then its copies, and, where the service lets the
+ * library be changed, the ticks of files to remove. */
 
 import * as address from "../kit/address.js";
 import { byId, make } from "../kit/elements.js";
-import * as groups from "./copy-groups.js";
 import * as notices from "../kit/notices.js";
 import * as review from "../kit/edit-review.js";
 import { Selection } from "../kit/selection.js";
@@ -43,10 +43,8 @@ export class Copies {
   async show(state, signal) {
     document.title = "Copies · lookalike";
     const load = () => service.copies({ kind: state.kind || "exact", after: state.after, limit: PAGE }, signal);
-    this.#page = await notices.slowly("Loading", "The groups are on their way.", async (waiting) => {
-      await this.standing.settled(signal, waiting);
-      return service.patiently(load, { signal, waiting });
-    });
+    const ask = (waiting) => this.standing.answer(load, { signal, waiting });
+    this.#page = await notices.slowly("Loading", "The groups are on their way.", ask);
     this.#draw();
     this.#follow(load, signal);
   }
@@ -84,7 +82,7 @@ export class Copies {
     byId("copies-said").replaceChildren(...this.#said());
     const ticks = this.#editable ? this.#ticked : null;
     byId("copies-groups").replaceChildren(
-      ...shown.map((each) => groups.card(each, exact, ticks)),
+      ...shown.map((each) => card(each, exact, ticks)),
       ...(shown.length ? [] : [make("p", { class: "nothing" }, exact ? "No exact copies." : "No near copies.")]),
     );
     byId("copies-pages").replaceChildren(...this.#pages());
@@ -152,7 +150,7 @@ export class Copies {
         this.#draw();
         scrollTo(0, 0);
       };
-      review.open({ title: `${verb}?`, sections: going.map(groups.removal), words: [size, ...review.onTopOf(head), kept], verb, act });
+      review.open({ title: `${verb}?`, sections: going.map(removal), words: [size, ...review.onTopOf(head), kept], verb, act });
     } catch (failure) {
       notices.complain(failure.message);
     }
@@ -160,3 +158,49 @@ export class Copies {
 }
 
 const link = (text, to, attributes) => make("a", { href: address.copies(to), "data-search": true, ...attributes }, text);
+
+/** The card of a group as the service gives it. exact: whether its copies can go unseen. ticks: a Selection of paths. */
+function card(group, exact, ticks) {
+  const title = `Group ${words.number(group.number)}`;
+  const frees = exact ? ` · ${words.bytes(group.frees)} to free` : "";
+  return make(
+    "section",
+    { class: "group", "aria-label": title },
+    make("h2", {}, title, make("span", { class: "count" }, `${words.count(group.files.length, "file")}${frees}`)),
+    make("ul", { class: "copies", "aria-label": `Files of group ${group.number}` }, group.files.map((each) => row(each, group.why, exact, ticks))),
+  );
+}
+
+/** What goes and what stays of a group. */
+const removal = ({ remove, stay }) =>
+  make("section", {}, make("h3", {}, "Goes"), make("ul", {}, names(remove)), make("h3", {}, "Stays"), make("ul", {}, names(stay)));
+
+/** Files as names and sizes. */
+const names = (files) =>
+  files.map((each) => make("li", {}, make("bdi", {}, each.path), make("span", { class: "count" }, facts(each))));
+
+function row(file, why, exact, ticks) {
+  const tick = ticks && make("input", { type: "checkbox", "aria-label": `Remove ${file.path}`, "data-path": file.path });
+  if (tick) {
+    tick.checked = ticks.has(file.path);
+    tick.addEventListener("change", () => ticks.turn(file.path, tick.checked, file.bytes));
+  }
+  const image = make("img", { src: file.thumbnail, alt: "", loading: "lazy", decoding: "async" });
+  image.addEventListener("error", () => image.replaceWith(make("span", { class: "blank" }, "no preview")));
+  const kept = exact ? `keep: ${why}` : `probably the original: ${why}`;
+  const reason = make("span", { class: `badge ${file.copy ? "near" : "same"}` }, file.copy || kept);
+  const shown = file.original ? { href: file.original, target: "_blank", rel: "noopener" } : {};
+  return make(
+    "li",
+    {},
+    tick,
+    make("a", { class: "picture", "aria-label": `Open ${file.path}`, ...shown }, image),
+    make("div", {}, reason, make("p", { class: "path" }, make("bdi", {}, file.path)), make("p", { class: "facts" }, facts(file))),
+  );
+}
+
+/** "640 × 427 · 57.1 kB · 2019-08-03 16:30" of a file. */
+function facts(file) {
+  const parts = [words.pixels(file), file.bytes && words.bytes(file.bytes), words.date(file.taken)].filter(Boolean);
+  return parts.join(" · ");
+}

@@ -1,13 +1,12 @@
 /* A plain map of where pictures were taken: a grid of degrees, and circles with counts. Nothing comes from elsewhere.
  * Knows neither the service nor the address; choose(box) is called with the box of a circle, or of what was drawn. */
 
-import { make } from "../kit/elements.js";
+import { draw, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
 const WIDTH = 280, HEIGHT = 200; // units of the drawing
 const ACROSS = 7, DOWN = 5; // cells within which places are one circle
 const STEPS = [90, 45, 30, 15, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
-const SVG = "http://www.w3.org/2000/svg";
 
 /** The map of places: [{latitude, longitude, pictures, and the box south, north, west, east}], at least one. */
 export function map(places, choose) {
@@ -41,13 +40,6 @@ export function map(places, choose) {
   return make("figure", {}, svg, make("figcaption", { class: "count" }, "Click a circle to see its pictures."));
 }
 
-const draw = (tag, attributes, text = "") => {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.textContent = text;
-  return element;
-};
-
 /** What of the earth is shown: all places with a margin, in the proportions of the drawing. */
 function bounds(places) {
   const [south, north] = ends(places.map((each) => each.latitude));
@@ -62,15 +54,12 @@ const ends = (values) => values.reduce(([low, high], each) => [Math.min(low, eac
 
 /** The places of each cell as one, in the middle of its pictures, with the box that holds them all. */
 function clusters(places, { south, north, west, east }) {
-  const found = new Map();
-  for (const each of places) {
+  const cell = (each) => {
     const column = Math.floor(((each.longitude - west) / (east - west)) * ACROSS);
     const row = Math.floor(((each.latitude - south) / (north - south)) * DOWN);
-    const key = `${column} ${row}`;
-    if (!found.has(key)) found.set(key, []);
-    found.get(key).push(each);
-  }
-  return [...found.values()].map((group) => {
+    return `${column} ${row}`;
+  };
+  return [...Map.groupBy(places, cell).values()].map((group) => {
     const pictures = group.reduce((sum, each) => sum + each.pictures, 0);
     const mean = (name) => group.reduce((sum, each) => sum + each[name] * each.pictures, 0) / pictures;
     const [south, west] = ["south", "west"].map((name) => rounded(Math.min(...group.map((each) => each[name])), Math.floor));

@@ -9,10 +9,10 @@ let arrive = () => {};
 export function connect(arrived) {
   arrive = arrived;
   history.scrollRestoration = "manual"; // pictures come after the page; the place is restored when they are there
-  current = history.state?.key ?? mark({});
+  current = history.state?.key ?? mark();
   addEventListener("popstate", () => {
     keep();
-    current = history.state?.key ?? mark({});
+    current = history.state?.key ?? mark();
     arrive(true);
   });
   addEventListener("pagehide", keep);
@@ -61,9 +61,9 @@ function places() {
   }
 }
 
-function mark(state) {
+function mark() {
   const key = newKey();
-  history.replaceState({ ...state, key }, "");
+  history.replaceState({ key }, "");
   return key;
 }
 

@@ -48,7 +48,7 @@ export function report(words, commit) {
 }
 
 function say(words, ...actions) {
-  const close = () => byId("done").replaceChildren();
-  byId("done").replaceChildren(make("div", { class: "banner" }, make("p", {}, words), actions, button("Close the message", "close", close, { quiet: true })));
+  const place = byId("done");
+  place.replaceChildren(make("div", { class: "banner" }, make("p", {}, words), actions, notices.closing(place)));
   notices.tell(words);
 }

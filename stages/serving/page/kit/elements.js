@@ -17,16 +17,21 @@ export function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** One of the icons at the end of index.html, for the eyes alone. */
-export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `#icon-${name}`);
-  svg.append(use);
-  return svg;
+/** The same of an element of SVG, whose attributes are texts. */
+export function draw(tag, attributes, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
 }
+
+/** One of the icons at the end of index.html, for the eyes alone. */
+export const icon = (name) =>
+  draw("svg", { class: "icon", "aria-hidden": "true" }, draw("use", { href: `#icon-${name}` }));
+
+/** A list of terms with their values, of which those without a value are left out. */
+export const definitions = (rows) =>
+  make("dl", {}, rows.filter(([, value]) => value && value.length !== 0).map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value))));
 
 /** A button with an icon and its words; `quiet` hides the words from the eyes and shows them on hovering. */
 export function button(words, name, press, { quiet = false, ...attributes } = {}) {

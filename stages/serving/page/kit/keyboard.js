@@ -1,44 +1,35 @@
 /* The keys of the page, and the help that lists them. Single keys can be switched off in the help, for people who
- * dictate. Knows no questions: `actions` are functions by name. */
+ * dictate. Knows no questions. */
 
 import { byId } from "./elements.js";
 import { choose, chosen } from "./preferences.js";
 
 const OFF = "single-keys-off";
 
-/** actions: {address, choose, filter, region, details, newQuestion, turn, label, add(tile), view(tile), select(tile, range)}. */
-export function connect(actions) {
+/** keys: what single keys do. onTile: what they do where a tile has the focus: {view(id), add(id), select(tile, range)}. */
+export function connect(keys, onTile) {
   const single = byId("single-keys");
   single.checked = !chosen(OFF);
   single.addEventListener("change", () => choose(OFF, !single.checked));
-  byId("help").addEventListener("click", () => byId("keys").showModal());
+  const all = { ...keys, "?": () => byId("keys").showModal() };
+  byId("help").addEventListener("click", all["?"]);
   for (const dialog of document.querySelectorAll("dialog")) {
     dialog.addEventListener("click", (event) => event.target.closest("[data-close]") && dialog.close());
   }
-  const keys = {
-    "/": actions.address,
-    o: actions.choose,
-    f: actions.filter,
-    r: actions.region,
-    d: actions.details,
-    n: actions.newQuestion,
-    c: actions.turn,
-    l: actions.label,
-    "?": () => byId("keys").showModal(),
-  };
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (document.querySelector("dialog[open]") || event.target.closest?.("input, select, textarea, .box")) return;
     const tile = event.target.closest?.(".tile");
-    const done = (tile && onTile(event, tile, actions)) || (single.checked && pressed(keys[event.key]));
+    const done = (tile && atTile(event, tile, single.checked, onTile)) || (single.checked && pressed(all[event.key]));
     if (done) event.preventDefault();
   });
 }
 
-function onTile(event, tile, actions) {
-  if (event.key === " " && event.target.matches("a")) return pressed(() => actions.view(tile));
-  if (event.key === "a" && byId("single-keys").checked) return pressed(() => actions.add(tile));
-  if (event.key.toLowerCase() === "x" && byId("single-keys").checked) return pressed(() => actions.select(tile, event.shiftKey));
+function atTile(event, tile, single, { view, add, select }) {
+  const { id } = tile.dataset;
+  if (event.key === " " && event.target.matches("a")) return pressed(() => view(id));
+  if (single && event.key === "a") return pressed(() => add(id));
+  if (single && event.key.toLowerCase() === "x") return pressed(() => select(tile, event.shiftKey));
   const next = neighbour(event.key, tile);
   next?.querySelector("a").focus();
   return Boolean(next);

@@ -14,13 +14,12 @@ export function tell(text) {
 
 /** A message above the page, until it is closed or another one comes. */
 export function complain(text) {
-  const close = () => byId("message").replaceChildren();
-  byId("message").replaceChildren(
-    make("div", { class: "message", role: "alert" }, icon("warning"), make("p", {}, text), closing(close)),
-  );
+  const place = byId("message");
+  place.replaceChildren(make("div", { class: "message", role: "alert" }, icon("warning"), make("p", {}, text), closing(place)));
 }
 
-const closing = (close) => button("Close the message", "close", close, { quiet: true });
+/** The button that closes the message in a place. */
+export const closing = (place) => button("Close the message", "close", () => place.replaceChildren(), { quiet: true });
 
 /** A notice in place of pictures. kind: "wait", "refused" or "hint". share: of progress, null if it is not known. The
  * title of one that waits is said again only if it changes, so that a countdown does not interrupt. */
@@ -80,20 +79,13 @@ export function waiting({ kind, seconds, message }, stop) {
     const advice = "Is lookalike serve still running? This page continues as soon as it answers.";
     notice("wait", "No connection", `${message} ${again}. ${advice}`, { actions });
   } else if (kind === "busy") notice("wait", "The service is busy", `${message} ${again}.`, { actions });
-  else if (kind === "empty") empty();
-  else if (kind === "unpromoted") unpromoted();
-  else if (kind === "failed") {
+  else if (kind === "empty") {
+    const advice = "Add pictures in a terminal. They will appear here by themselves.";
+    notice("hint", "The library is empty", advice, { commands: ["lookalike add FOLDER"] });
+  } else if (kind === "unpromoted") {
+    const advice = "Train a model and promote it in a terminal. This page then continues by itself.";
+    notice("hint", "No model is promoted", advice, { commands: ["lookalike classify promote"] });
+  } else if (kind === "failed") {
     notice("refused", "The service cannot answer", `${message} This page continues once that is fixed.`);
   } else notice("wait", "The service is starting", message || "The model is loading.", { actions });
-}
-
-function unpromoted() {
-  const advice = "Train a model and promote it in a terminal. This page then continues by itself.";
-  notice("hint", "No model is promoted", advice, { commands: ["lookalike classify promote"] });
-}
-
-function empty() {
-  notice("hint", "The library is empty", "Add pictures in a terminal. They will appear here by themselves.", {
-    commands: ["lookalike add FOLDER"],
-  });
 }

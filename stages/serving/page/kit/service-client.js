@@ -155,7 +155,6 @@ async function call(path, options, read = "text") {
 function upload(path, form, signal, sent) {
   return new Promise((done, fail) => {
     const request = new XMLHttpRequest();
-    const aborted = () => request.abort();
     request.open("POST", path);
     request.upload.addEventListener("progress", (event) => event.lengthComputable && sent(event.loaded / event.total));
     request.addEventListener("abort", () => fail(new DOMException("stopped", "AbortError")));
@@ -167,8 +166,7 @@ function upload(path, form, signal, sent) {
         fail(failure);
       }
     });
-    request.addEventListener("loadend", () => signal?.removeEventListener("abort", aborted));
-    signal?.addEventListener("abort", aborted);
+    signal?.addEventListener("abort", () => request.abort());
     request.send(form);
   });
 }

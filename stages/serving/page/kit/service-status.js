@@ -1,7 +1,7 @@
 /* The standing of the service: asks /status often while it starts and seldom while it is ready, and not at all while the
  * page is hidden. Knows nothing of questions. */
 
-import { Refusal, status, Unreachable } from "./service-client.js";
+import { patiently, Refusal, status, Unreachable } from "./service-client.js";
 
 const EVERY = { loading: 1, empty: 3, failed: 3, ready: 15 }; // seconds
 const AWAY = 4; // seconds between attempts while the service does not answer
@@ -69,15 +69,16 @@ export class Standing extends EventTarget {
     }
   }
 
+  /** What ask() gives once the service can answer, and is not busy; see `settled`. */
+  async answer(ask, { signal, waiting, part }) {
+    await this.settled(signal, waiting, part);
+    return patiently(ask, { signal, waiting });
+  }
+
   #change(signal) {
     return new Promise((done) => {
-      const end = () => {
-        this.removeEventListener("change", end);
-        signal.removeEventListener("abort", end);
-        done();
-      };
-      this.addEventListener("change", end);
-      signal.addEventListener("abort", end);
+      this.addEventListener("change", done, { once: true, signal });
+      signal.addEventListener("abort", done, { once: true });
     });
   }
 }

@@ -1,9 +1,9 @@
 /* The library by folder, a page at a time as it is scrolled. Knows no questions; hooks: whole, the number of
  * pictures where all of the library is shown; list, whether it is a list of pictures of all folders; tools, elements for
- * its head; folder(path) and search(id) give addresses, view(picture) opens the larger
- * view, cover(path, limit) gives a folder's first pictures, and loaded(load) runs what loads a page. */
+ * its head; cover(path, limit) gives a folder's first pictures, and loaded(load) runs what loads a page. */
 
 import { button, byId, icon, make } from "../kit/elements.js";
+import * as moves from "../kit/query-links.js";
 import { tile } from "../pictures/picture-tile.js";
 import * as words from "../kit/text-format.js";
 
@@ -58,7 +58,7 @@ export function show(folder, hooks) {
   const more = button("Show more", null, () => load(), { class: "more" });
   const add = (page) => {
     folders.append(...(page.folders ?? []).map((each) => folderTile(folder.path, each, hooks)));
-    pictures.append(...page.pictures.map((each) => pictureTile(each, hooks)));
+    pictures.append(...page.pictures.map(tile));
     folders.hidden = !folders.children.length;
     pictures.hidden = !pictures.children.length;
     more.hidden = folder.complete;
@@ -72,7 +72,7 @@ export function show(folder, hooks) {
   };
   folder.more = load;
   add(folder);
-  const parts = [heading(folder, hooks), crumbs(folder.path, hooks), !folder.total && nothing(hooks.list), folders, pictures, more];
+  const parts = [heading(folder, hooks), crumbs(folder.path), !folder.total && nothing(hooks.list), folders, pictures, more];
   byId("browse").replaceChildren(...parts.filter(Boolean));
   watch(more, load);
 }
@@ -127,15 +127,15 @@ function heading(folder, { whole, list, tools }) {
   );
 }
 
-function crumbs(path, hooks) {
+function crumbs(path) {
   if (!path) return null;
   const parts = path.split("/");
   const links = parts.map((name, place) => {
     const last = place === parts.length - 1;
-    const attributes = last ? { "aria-current": "page" } : { href: hooks.folder(parts.slice(0, place + 1).join("/")) };
+    const attributes = last ? { "aria-current": "page" } : { href: moves.folderOf(parts.slice(0, place + 1).join("/")) };
     return make("li", {}, make("a", { ...attributes, "data-search": true }, make("bdi", {}, name)));
   });
-  const top = make("li", {}, make("a", { href: hooks.folder(""), "data-search": true }, "The library"));
+  const top = make("li", {}, make("a", { href: moves.folderOf(""), "data-search": true }, "The library"));
   return make("nav", { "aria-label": "Folders above" }, make("ol", { class: "crumbs" }, top, ...links));
 }
 
@@ -144,10 +144,5 @@ function folderTile(parent, { name, pictures }, hooks) {
   const cover = make("span", { class: "cover", "data-folder": path }, icon("folder"));
   const number = make("span", { class: "count" }, words.count(pictures, "file"));
   covers(hooks).observe(cover);
-  return make("li", {}, make("a", { href: hooks.folder(path), "data-search": true }, cover, make("bdi", {}, name), number));
-}
-
-function pictureTile(picture, hooks) {
-  const shown = { id: picture.id, path: picture.path, thumbnail: picture.thumbnail, more: picture.sources.length - 1, neighbour: null };
-  return tile(shown, hooks.search(picture.id), () => hooks.view(picture));
+  return make("li", {}, make("a", { href: moves.folderOf(path), "data-search": true }, cover, make("bdi", {}, name), number));
 }

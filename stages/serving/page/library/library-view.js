@@ -3,8 +3,8 @@
 import * as browse from "./folder-grid.js";
 import { isList } from "../kit/address.js";
 import { make } from "../kit/elements.js";
-import { menu } from "../filters/download-menu.js";
-import * as moves from "../search/query-links.js";
+import { menu } from "../kit/download-menu.js";
+import * as moves from "../kit/query-links.js";
 import * as notices from "../kit/notices.js";
 import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
@@ -32,8 +32,7 @@ export class Folders {
 
   /** The pictures loaded so far, for the larger view, each once. */
   get pictures() {
-    const found = (this.#shown?.pictures ?? []).map((each) => [each.id, { ...each, neighbour: null }]);
-    return [...new Map(found).values()];
+    return [...new Map(this.#shown?.pictures.map((each) => [each.id, each])).values()];
   }
 
   /** Shows the next page of the folder; null where there is none. */
@@ -52,10 +51,9 @@ export class Folders {
     const list = isList(state);
     const query = list && listOf(state);
     const load = (path, after, limit) => {
-      const waiting = (reason) => notices.waiting(reason);
       const asked = { limit, ...(after && { after }) };
       const page = () => (list ? service.pictures({ ...query, ...asked }, signal) : service.library({ folder: path, ...asked }, signal));
-      return service.patiently(page, { signal, waiting });
+      return service.patiently(page, { signal, waiting: notices.waiting });
     };
     const key = list ? JSON.stringify([state.folder, query]) : state.folder;
     const folder = this.#kept.get(key) ?? (await this.#first(state.folder, load, signal));
@@ -63,9 +61,6 @@ export class Folders {
     this.#kept.set(key, folder);
     this.#shown = folder;
     browse.show(folder, {
-      folder: moves.folderOf,
-      search: moves.searchOf,
-      view: (each) => moves.show(each.id),
       cover: (path, limit) => this.#cover(path, limit, signal),
       whole: state.folder || list ? null : this.standing.current?.pictures,
       list,

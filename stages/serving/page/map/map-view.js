@@ -2,7 +2,7 @@
 
 import { MapCanvas } from "./map-canvas.js";
 import { colour } from "./map-drawing.js";
-import { menu, saveAs } from "../filters/download-menu.js";
+import { menu, saveAs } from "../kit/download-menu.js";
 import * as address from "../kit/address.js";
 import { byId, make } from "../kit/elements.js";
 import * as notices from "../kit/notices.js";
@@ -11,7 +11,7 @@ import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
 import * as words from "../kit/text-format.js";
 import { tile } from "../pictures/picture-tile.js";
-import * as moves from "../search/query-links.js";
+import * as moves from "../kit/query-links.js";
 
 export class MapView {
   heading = "#atlas-title"; // what takes the focus
@@ -45,10 +45,8 @@ export class MapView {
     const before = JSON.stringify(this.#map?.layout);
     this.#query = Object.fromEntries(["where", "filter"].filter((name) => state[name]).map((name) => [name, state[name]]));
     try {
-      this.#map = await notices.slowly("Loading", "The map is on its way.", async (waiting) => {
-        await this.standing.settled(signal, waiting);
-        return service.patiently(() => service.map(signal), { signal, waiting });
-      });
+      const ask = (waiting) => this.standing.answer(() => service.map(signal), { signal, waiting });
+      this.#map = await notices.slowly("Loading", "The map is on its way.", ask);
     } catch (failure) {
       if (failure.code !== "no-map") throw failure;
       return this.#missing("This library has no map yet. To lay it out:");
@@ -120,9 +118,9 @@ export class MapView {
   }
 
   #list(found, part, name) {
-    this.pictures = (found?.pictures ?? []).map((each) => ({ ...each, more: each.sources.length - 1, neighbour: null }));
+    this.pictures = found?.pictures ?? [];
     byId("atlas-found").hidden = !found;
-    byId("atlas-tiles").replaceChildren(...this.pictures.map((each) => tile(each, moves.searchOf(each.id), () => moves.show(each.id))));
+    byId("atlas-tiles").replaceChildren(...this.pictures.map(tile));
     if (!found) return;
     const shown = found.total > this.pictures.length ? `, the first ${words.number(this.pictures.length)} shown` : "";
     byId("atlas-count").textContent = `${name ? `${name}: ` : ""}${words.count(found.total, "picture")}${shown}`;

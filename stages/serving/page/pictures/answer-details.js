@@ -1,6 +1,6 @@
 /* Where an answer came from: commits, model, devices, exactness, time, and the files with their traces. */
 
-import { byId, copying, make } from "../kit/elements.js";
+import { byId, copying, definitions, make } from "../kit/elements.js";
 import * as words from "../kit/text-format.js";
 
 /** The line above the tiles: "12 of 540 pictures · euclidean · exact · 41 ms". */
@@ -58,19 +58,11 @@ export function show(answer, tracing) {
   fill("provenance", rows, again, files(answer.neighbors, tracing));
 }
 
-/** Fills a panel with rows, of which those without a value are left out, and with what follows them. */
-function fill(id, rows, ...further) {
-  const kept = rows.filter(([, value]) => value && value.length !== 0);
-  byId(id).replaceChildren(make("dl", {}, ...kept.map(row)), ...further);
-}
+const fill = (id, rows, ...further) => byId(id).replaceChildren(definitions(rows), ...further);
 
 const times = (seconds) => Object.entries(seconds ?? {}).map(([part, took]) => `${part} ${words.seconds(took)}`).join(", ");
 
-export const traceAddress = (id, path) => `/trace/${encodeURIComponent(id)}?${new URLSearchParams({ path })}`;
-
 const exactness = (answer) => (answer.exact ? "exact" : "approximate");
-
-const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
 
 const commit = (id) => (id ? [make("code", {}, id), copying("Copy", id)] : []);
 
@@ -100,5 +92,7 @@ function files(neighbours, tracing) {
   );
 }
 
-export const trace = (id, path) =>
-  make("a", { href: traceAddress(id, path), target: "_blank", rel: "noopener", "aria-label": `Trace ${path}` }, "Trace");
+export function trace(id, path) {
+  const href = `/trace/${encodeURIComponent(id)}?${new URLSearchParams({ path })}`;
+  return make("a", { href, target: "_blank", rel: "noopener", "aria-label": `Trace ${path}` }, "Trace");
+}

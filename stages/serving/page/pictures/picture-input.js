@@ -1,17 +1,26 @@
-/* The ways in which pictures arrive: dropped, pasted, chosen, photographed, or by address. Calls
- * receive({files, addresses}, add) with what came; add: to the question that is shown; or named(text) with what is no
- * address. Asks nothing itself. */
+/* The ways in which pictures arrive: dropped, pasted, chosen, photographed, or by address; and into a question. */
 
+import * as address from "../kit/address.js";
 import { byId } from "../kit/elements.js";
+import { complain } from "../kit/notices.js";
+import * as moves from "../kit/query-links.js";
+import { bytes, count } from "../kit/text-format.js";
+import * as uploads from "./upload-store.js";
 
-/** Connects the page's controls. `asking()` says whether a question is shown, to which pictures can be added. */
-export function connect(receive, asking, complain, named) {
+const FORM = 1 << 14; // bytes of a request beside its files
+
+let standing = null;
+
+/** Connects the page's controls. current: a Standing, which has the limits of questions. named(text): deals with what is no
+ * address, if it is one. */
+export function connect(current, named) {
+  standing = current;
   let adding = false;
   const choose = byId("files");
   const photograph = byId("camera");
   for (const input of [choose, photograph]) {
     input.addEventListener("change", () => {
-      if (input.files.length) receive({ files: [...input.files], addresses: [] }, adding);
+      if (input.files.length) receive({ files: [...input.files] }, adding);
       input.value = ""; // the same file may be chosen again
     });
   }
@@ -27,29 +36,70 @@ export function connect(receive, asking, complain, named) {
     const text = field.value.trim();
     if (!text) return open(choose, false);
     if (named(text)) return undefined;
-    receive({ files: [], addresses: [text] }, false);
+    receive({ addresses: [text] });
     field.value = "";
     return field.blur();
   });
-  pasting(receive);
-  dropping(receive, asking, complain);
+  pasting();
+  dropping();
   return { choose: (add) => open(choose, add) };
 }
 
-function pasting(receive) {
+/** Asks with what was dropped, pasted or chosen. add: together with the pictures of the question that is shown. */
+async function receive({ files = [], addresses = [] }, add = false) {
+  byId("message").replaceChildren();
+  const before = add ? moves.state().pictures : [];
+  const limits = standing.current?.limits;
+  const problems = [];
+  const pictures = [...before, ...(await kept(files, limits, problems)), ...addresses.flatMap((each) => pictured(each, problems))];
+  if (limits && pictures.length > limits.pictures) {
+    return complain(`A question takes up to ${count(limits.pictures, "picture")}; these are ${pictures.length}.`);
+  }
+  if (pictures.length > before.length) (add ? moves.change : moves.ask)(pictures);
+  return problems.length ? complain(problems.join(" ")) : undefined;
+}
+
+/** Files go to the service together, so their sizes count together. */
+async function kept(files, limits, problems) {
+  const pictures = [];
+  let room = (limits?.bytes ?? Infinity) - FORM;
+  for (const file of files) {
+    if (file.size > room) {
+      problems.push(`${file.name} has ${bytes(file.size)}; a question takes up to ${bytes(limits.bytes)} in all.`);
+      continue;
+    }
+    try {
+      pictures.push(address.picture("upload", await uploads.keep(file)));
+      room -= file.size;
+    } catch {
+      problems.push(`${file.name} cannot be read by this browser. If it is a folder, choose the pictures in it.`);
+    }
+  }
+  return pictures;
+}
+
+function pictured(given, problems) {
+  const own = address.ownPictures(given);
+  if (own.length) return own;
+  if (/^https?:\/\/[^/\s]/.test(given)) return [address.picture("url", given)];
+  problems.push(`“${given}” is not a web address. Web addresses begin with https:// or http://.`);
+  return [];
+}
+
+function pasting() {
   addEventListener("paste", (event) => {
     if (document.querySelector("dialog[open]")) return;
     const files = [...event.clipboardData.files];
     const text = event.clipboardData.getData("text/plain").trim();
     const writes = event.target.closest?.("input, textarea");
-    if (files.length) receive({ files, addresses: [] }, false);
-    else if (!writes && /^https?:\/\/\S+$/.test(text)) receive({ files: [], addresses: [text] }, false);
+    if (files.length) receive({ files });
+    else if (!writes && /^https?:\/\/\S+$/.test(text)) receive({ addresses: [text] });
     else return;
     event.preventDefault();
   });
 }
 
-function dropping(receive, asking, complain) {
+function dropping() {
   const veil = byId("drop");
   const zones = veil.querySelectorAll("[data-add]");
   const aim = (event) => {
@@ -60,7 +110,7 @@ function dropping(receive, asking, complain) {
   addEventListener("dragenter", (event) => {
     if (!carries(event.dataTransfer) || document.querySelector("dialog[open]")) return;
     veil.hidden = false;
-    zones[1].hidden = !asking();
+    zones[1].hidden = !address.asks(moves.state());
   });
   addEventListener("dragover", (event) => {
     if (veil.hidden) return;
@@ -92,6 +142,6 @@ function contents(transfer) {
   const folders = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter((entry) => entry?.isDirectory);
   const list = transfer.getData("text/uri-list").split(/\r?\n/);
   const addresses = list.filter((line) => /^https?:\/\//.test(line));
-  const files = addresses.some((address) => address.startsWith(`${location.origin}/`)) ? [] : [...transfer.files];
+  const files = addresses.some((each) => each.startsWith(`${location.origin}/`)) ? [] : [...transfer.files];
   return { files, folders: folders.map((entry) => entry.name), addresses: files.length ? [] : addresses };
 }

@@ -2,28 +2,34 @@
  * Knows no service. */
 
 import { button, make } from "../kit/elements.js";
+import * as moves from "../kit/query-links.js";
 import { selection } from "../kit/selection.js";
 import * as words from "../kit/text-format.js";
 
-/** picture: {id, path, thumbnail, more (how many further files), neighbour}; neighbour has rank, distance, likeness
- * and similarity, or is null where the library is browsed. href: of the search for similar ones. view() opens the larger view.
- */
-export function tile(picture, href, view) {
-  const name = words.basename(picture.path);
+/** picture: as the service gives it, of a list or of an answer. */
+export function tile(picture) {
+  const path = pathOf(picture);
+  const name = words.basename(path);
   const image = make("img", { src: picture.thumbnail, alt: "", loading: "lazy", decoding: "async" });
   image.addEventListener("error", () => image.replaceWith(make("span", { class: "blank" }, "No preview")));
-  const label = [`Find pictures similar to ${name}`, ...said(picture.neighbour)].join(", ");
-  const link = make("a", { class: "picture", href, "aria-label": label, "data-search": true }, image);
+  const label = [`Find pictures similar to ${name}`, ...said(picture)].join(", ");
+  const link = make("a", { class: "picture", href: moves.searchOf(picture.id), "aria-label": label, "data-search": true }, image);
   const shown = { quiet: true, class: "larger", title: "Larger view (Space)" };
-  const larger = button(`Larger view of ${name}`, "expand", view, shown);
+  const larger = button(`Larger view of ${name}`, "expand", () => moves.show(picture.id), shown);
   return make(
     "li",
     { class: "tile", "data-id": picture.id },
     make("div", { class: "mat" }, link, larger, tick(picture.id, name)),
-    picture.neighbour && likeness(picture.neighbour),
-    make("p", { class: "name", title: picture.path }, make("bdi", {}, name), more(picture.more)),
+    isNeighbour(picture) && likeness(picture),
+    make("p", { class: "name", title: path }, make("bdi", {}, name), more(picture.sources.length - 1)),
   );
 }
+
+/** The path by which a picture is listed, in an answer that of its first file. */
+export const pathOf = ({ path, sources: [first] }) => path ?? first.path;
+
+/** Whether a picture is a neighbour, of an answer: {rank, distance, likeness, similarity}. */
+export const isNeighbour = (picture) => "rank" in picture;
 
 /** Turns the tick of a tile; `range`: and those from the tile turned last. */
 export function turn(tile, range) {
@@ -67,7 +73,4 @@ const SIMILARITY = "Calibrated: the share of pairs at this distance that have th
 const more = (files) =>
   files > 0 && make("span", { class: "more", title: "Identical pictures in the library" }, `+${words.count(files, "file")}`);
 
-function said(neighbour) {
-  if (!neighbour) return [];
-  return [neighbour.likeness ?? `distance ${words.distance(neighbour.distance)}`];
-}
+const said = (picture) => (isNeighbour(picture) ? [picture.likeness ?? `distance ${words.distance(picture.distance)}`] : []);

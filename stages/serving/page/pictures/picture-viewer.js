@@ -1,10 +1,11 @@
-/* The viewer: a picture of the library in a dialog, with its files. The list that it steps through and the ways out of it
- * are given; knows neither the service nor the address. */
+/* The viewer: a picture of the library in a dialog, with its files. The list that it steps through is given; knows no
+ * service. */
 
-import { button, byId, copying, icon, make } from "../kit/elements.js";
+import { button, byId, copying, definitions, icon, make } from "../kit/elements.js";
 import { trace } from "./answer-details.js";
-import { likeness, measure } from "./picture-tile.js";
+import { isNeighbour, likeness, measure, pathOf } from "./picture-tile.js";
 import { PictureZoom } from "./picture-zoom.js";
+import * as moves from "../kit/query-links.js";
 import * as words from "../kit/text-format.js";
 
 const FACTOR = 1.5; // of a key or a button that zooms
@@ -60,11 +61,11 @@ function pressed(key) {
 const turnFull = () =>
   document.fullscreenElement ? document.exitFullscreen() : byId("viewer").querySelector(".window").requestFullscreen();
 
-/** Shows a picture: {id, path, thumbnail, original, sources, neighbour}. hooks: href (of the search for similar ones), add() or
- * null, step(by), place ("3 of 12"), first and last, folder(path) (an address), closed(), tracing. */
+/** Shows a picture as the service gives it. hooks: asking (whether it can be added to a question), step(by), place ("3 of
+ * 12"), first and last, closed(), tracing. */
 export function open(picture, hooks) {
   const dialog = byId("viewer");
-  const name = words.basename(picture.path ?? picture.sources[0].path);
+  const name = words.basename(pathOf(picture));
   leave = hooks.closed;
   step = hooks.step;
   byId("viewer-name").textContent = name;
@@ -72,7 +73,7 @@ export function open(picture, hooks) {
   byId("viewer-previous").setAttribute("aria-disabled", String(hooks.first));
   byId("viewer-next").setAttribute("aria-disabled", String(hooks.last));
   byId("viewer-about").replaceChildren(
-    ...[picture.neighbour && rank(picture.neighbour), actions(hooks)].filter(Boolean),
+    ...[isNeighbour(picture) && rank(picture), actions(picture, hooks)].filter(Boolean),
     ...picture.sources.map((each) => file(picture, each, hooks)),
   );
   if (!dialog.open) {
@@ -106,13 +107,13 @@ function large(picture, name) {
 
 const rank = (neighbour) => make("div", { class: "rank" }, neighbour.likeness && likeness(neighbour), measure(neighbour));
 
-function actions(hooks) {
-  const search = make("a", { class: "button primary", href: hooks.href, "data-search": true }, icon("search"), "Find similar");
-  const add = hooks.add && button("Add to the query", "add", hooks.add);
+function actions({ id }, { asking }) {
+  const search = make("a", { class: "button primary", href: moves.searchOf(id), "data-search": true }, icon("search"), "Find similar");
+  const add = asking && button("Add to the query", "add", () => moves.add(id));
   return make("div", { class: "actions" }, search, add);
 }
 
-function file(picture, source, hooks) {
+function file(picture, source, { tracing }) {
   const download = make(
     "a",
     { class: "button", href: `/originals/${encodeURIComponent(picture.id)}?source=${source.number}&download=1`, download: words.basename(source.path) },
@@ -121,7 +122,7 @@ function file(picture, source, hooks) {
   );
   const folder = words.folderOf(source.path);
   const rows = [
-    ["Folder", make("a", { href: hooks.folder(folder), "data-search": true }, make("bdi", {}, folder || "The library"))],
+    ["Folder", make("a", { href: moves.folderOf(folder), "data-search": true }, make("bdi", {}, folder || "The library"))],
     ["Pixels", words.pixels(source)],
     ["Size", source.bytes > 0 && words.bytes(source.bytes)],
     ["Taken", words.date(source.taken)],
@@ -135,8 +136,8 @@ function file(picture, source, hooks) {
     "section",
     { class: "file", "aria-label": source.path },
     make("p", { class: "path" }, make("bdi", {}, source.path)),
-    make("dl", {}, rows.filter(([, value]) => value).map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value)))),
-    make("div", { class: "actions" }, copying("Copy path", source.path), download, hooks.tracing && traced(picture.id, source)),
+    definitions(rows),
+    make("div", { class: "actions" }, copying("Copy path", source.path), download, tracing && traced(picture.id, source)),
   );
 }
 

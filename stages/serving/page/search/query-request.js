@@ -20,8 +20,7 @@ export const table = async (state, type) => service.table(searchOf(state), await
 
 async function answer(path, request, state, { standing, signal, waiting, sent, part }) {
   const files = await filesOf(state.pictures);
-  await standing.settled(signal, waiting, part);
-  return service.patiently(() => service.ask(path, request, files, { signal, sent }), { signal, waiting });
+  return standing.answer(() => service.ask(path, request, files, { signal, sent }), { signal, waiting, part });
 }
 
 async function filesOf(pictures) {

@@ -2,8 +2,6 @@
  * that are asked about. */
 
 import * as address from "../kit/address.js";
-import { lookUp } from "../pictures/picture-lookup.js";
-import * as moves from "./query-links.js";
 import * as query from "./query-pictures.js";
 
 const KEPT = 50;
@@ -35,17 +33,8 @@ export class QuestionView {
     return kept;
   }
 
-  async #showQuery(state, verb, answer) {
-    const fit = this.standing.current?.model?.fit;
-    const known = await Promise.all(state.pictures.map((each, place) => lookUp(each, answer?.pictures[place], fit)));
-    const says = verb === "Search" && (this.standing.current?.text || state.text || state.without);
-    query.show(state, known, verb === "Search" ? state.combine : null, {
-      verb,
-      say: says ? (words) => moves.say(words, state.pictures) : null,
-      draw: (place, box) => moves.change(state.pictures.map((each, at) => (at === place ? { ...each, box } : each))),
-      remove: (place) => moves.change(state.pictures.filter((_, at) => at !== place)),
-      combine: (combine) => moves.set({ combine }),
-      add: this.choose,
-    });
+  #showQuery(state, verb, answer) {
+    const { text: worded, model } = this.standing.current ?? {};
+    return query.show(state, answer, { verb, worded, fit: model?.fit, choose: this.choose });
   }
 }

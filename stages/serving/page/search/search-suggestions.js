@@ -5,6 +5,7 @@ import { UNSHOWN } from "../filters/facet-list.js";
 import * as clauses from "../filters/where-clauses.js";
 import { byId, make } from "../kit/elements.js";
 import { tell } from "../kit/notices.js";
+import * as moves from "../kit/query-links.js";
 import * as service from "../kit/service-client.js";
 import { basename, count, number, shown, title } from "../kit/text-format.js";
 
@@ -15,9 +16,8 @@ let columns = null; // the names of the text columns, once they are known
 let under = new AbortController();
 let timer = 0;
 
-/** Connects the field. list(options) shows the pictures of a filter, say({text}) those of words. enabled(): whether the
- * library can be searched now; worded(): whether by words. */
-export function connect({ list: go, say }, enabled, worded) {
+/** Connects the field. enabled(): whether the library can be searched now; worded(): whether by words. */
+export function connect(enabled, worded) {
   const field = byId("address"), list = byId("proposals");
   const options = () => [...list.children];
   const current = () => options().findIndex((each) => each.getAttribute("aria-selected") === "true");
@@ -32,7 +32,7 @@ export function connect({ list: go, say }, enabled, worded) {
     close();
     field.value = "";
     field.blur();
-    (choice.text ? say : go)(choice);
+    (choice.text ? moves.say : moves.list)(choice);
   };
   const select = (place) => {
     options().forEach((each, at) => each.setAttribute("aria-selected", String(at === place)));

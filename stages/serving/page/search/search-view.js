@@ -1,14 +1,15 @@
-/* The view of a search: asks, and draws the answer. */
+/* The view of a search: asks, and draws the answer as tiles, in which neighbours that are near-duplicates of each other are
+ * folded behind the nearest of them. */
 
 import { ask, table } from "./query-request.js";
 import * as details from "../pictures/answer-details.js";
 import { button, byId, make } from "../kit/elements.js";
-import * as moves from "./query-links.js";
+import * as moves from "../kit/query-links.js";
 import * as notices from "../kit/notices.js";
-import { menu, saveAs } from "../filters/download-menu.js";
+import { menu, saveAs } from "../kit/download-menu.js";
 import * as options from "./query-options.js";
 import { QuestionView } from "./question-view.js";
-import * as results from "./result-tiles.js";
+import { tile } from "../pictures/picture-tile.js";
 import * as service from "../kit/service-client.js";
 import { olderThan } from "../kit/service-status.js";
 import * as words from "../kit/text-format.js";
@@ -29,7 +30,7 @@ export class Answers extends QuestionView {
 
   /** The pictures on the page in their order, for the larger view. */
   get pictures() {
-    return (this.#shown?.answer.neighbors ?? []).map((each) => ({ ...each, neighbour: each }));
+    return this.#shown?.answer.neighbors ?? [];
   }
 
   /** Shows the answer to a state. signal: ends what is under way. */
@@ -85,7 +86,7 @@ export class Answers extends QuestionView {
 
   #drawTiles(answer, unfolded) {
     const { neighbors: neighbours } = answer;
-    const groups = results.folded(neighbours).filter((group) => group.length > 1);
+    const groups = folded(neighbours).filter((group) => group.length > 1);
     const open = groups.length > 0 && groups.every(([first]) => unfolded.has(first.group));
     const fold = byId("fold");
     fold.hidden = groups.length === 0;
@@ -94,11 +95,38 @@ export class Answers extends QuestionView {
       for (const [first] of groups) unfolded[open ? "delete" : "add"](first.group);
       this.#drawTiles(answer, unfolded);
     };
-    const hooks = { href: (each) => moves.searchOf(each.id), view: (each) => moves.show(each.id), told: notices.tell };
-    const list = neighbours.length ? results.tiles(neighbours, unfolded, hooks) : nothing();
+    const tiles = folded(neighbours).map((group) => groupTiles(group, unfolded));
+    const list = tiles.length ? make("ul", { class: "tiles", "aria-label": "Nearest pictures" }, tiles) : nothing();
     const weak = neighbours.length > 0 && neighbours.every((each) => each.likeness === "weak");
     byId("tiles").replaceChildren(...(weak ? [nothingSimilar()] : []), ...aboutWords(answer), list, ...further(answer, this.standing.current?.k?.most ?? 0));
   }
+}
+
+/** Neighbours in groups, nearest first: [[nearest, its near-duplicates…], …]. */
+const folded = (neighbours) => [...Map.groupBy(neighbours, ({ group }) => group).values()];
+
+/** The tiles of a group. unfolded: the Set of groups that are open, which they keep up to date. */
+function groupTiles([nearest, ...others], unfolded) {
+  const first = tile(nearest);
+  if (!others.length) return [first];
+  const shown = others.map(tile);
+  const number = nearest.group;
+  const said = words.count(others.length, "near-duplicate");
+  const control = button("", "stack", () => turn(!unfolded.has(number)), { class: "fold" });
+  const turn = (open) => {
+    if (open) unfolded.add(number);
+    else unfolded.delete(number);
+    for (const each of shown) each.hidden = !open;
+    first.classList.toggle("folded", !open);
+    control.setAttribute("aria-expanded", String(open));
+    control.querySelector("span").textContent = open ? `Fold ${others.length}` : `+${said}`;
+    control.setAttribute("aria-label", `${open ? "Fold" : "Show"} ${said}`);
+  };
+  for (const each of shown) each.classList.add("unfolded");
+  first.querySelector(".mat").append(control);
+  turn(unfolded.has(number));
+  control.addEventListener("click", () => notices.tell(`${said} ${unfolded.has(number) ? "shown" : "folded"}`));
+  return [first, ...shown];
 }
 
 const busy = (on) => byId("results").setAttribute("aria-busy", String(on));
@@ -126,6 +154,6 @@ function aboutWords({ text, without = [], unread }) {
 /** The button for twice as many neighbours, if there may be more. */
 function further(answer, most) {
   const k = Math.min(most, answer.k * 2);
-  if (results.folded(answer.neighbors).length < answer.k || k <= answer.k) return [];
+  if (folded(answer.neighbors).length < answer.k || k <= answer.k) return [];
   return [button(`Show ${words.number(k)} instead of ${words.number(answer.k)}`, null, () => moves.set({ k }), { class: "more" })];
 }

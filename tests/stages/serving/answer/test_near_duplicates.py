@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from stages.knn.backend import Vectors
 from stages.knn.search_settings import SearchSettings
 from stages.record.hashes import NO_VERDICT
 from stages.record.sources import Source
 from stages.serving.answer.near_duplicates import MOST_LISTED, NEAR, NEAR_BITS, fold_rows
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.follow.snapshots import Snapshot
 from stages.serving.search.mapped_library import MappedLibrary
 from stages.serving.search.search_engine import SearchEngine
+from tests.example_counts import examples
 from tests.stages.serving import services
 from tests.stages.serving.segments import ids, open_library, write_segment
 from tests.stages.serving.services import Service
@@ -81,32 +84,41 @@ def bursts(embedder: "Embedder", tmp_path_factory: pytest.TempPathFactory) -> Sn
 
 @pytest.fixture(scope="module")
 def service(bursts: Snapshot) -> Iterator[Service]:
-    with services.running(SnapshotState("ready", snapshot=bursts)) as running:
+    with services.running(bursts) as running:
         yield running
+
+
+@cache
+def facts(library: MappedLibrary) -> tuple[Vectors, list[int], list[str]]:
+    """The vectors, hashes and first paths of all pictures."""
+    rows = range(len(library))
+    paths = [library.sources(row)[0].path for row in rows]
+    return library.vectors(np.array(rows)), list(map(library.hash, rows)), paths
 
 
 def ranked(library: MappedLibrary, asked: dict[str, Any]) -> list[tuple[int, float]]:
     """Rows and distances of all pictures that the question admits, in the order of the ranking."""
-    vectors = library.vectors(np.arange(len(library))).astype(np.float64)
+    held, _, paths = facts(library)
+    vectors = held.astype(np.float64)
     if asked["metric"] == "cosine":
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     points = [vectors[each] for each in asked["rows"]]
     squares = np.array([((vectors - each) ** 2).sum(axis=1) for each in points])
     away = squares / 2 if asked["metric"] == "cosine" else np.sqrt(squares)
     distances = away.min(axis=0) if asked["combine"] == "any" else away.max(axis=0)
-    rows = [row for row in range(len(library)) if library.sources(row)[0].path.startswith(asked["filter"])]
+    rows = [row for row, path in enumerate(paths) if path.startswith(asked["filter"])]
     return sorted(((row, float(distances[row])) for row in rows), key=lambda each: each[1])
 
 
 def folded(library: MappedLibrary, rows: list[int]) -> list[int]:
     """The groups of a whole ranking, pair by pair."""
-    vectors = library.vectors(np.arange(len(library)))
+    vectors, hashes, _ = facts(library)
     first: list[int] = []
     found = []
     for row in rows:
         for group, head in enumerate(first):
-            differing = library.hash(row) ^ library.hash(head)
-            if differing.bit_count() <= NEAR_BITS and np.linalg.norm(vectors[row] - vectors[head]) <= NEAR:
+            differing = (hashes[row] ^ hashes[head]).bit_count()
+            if differing <= NEAR_BITS and np.linalg.norm(vectors[row] - vectors[head]) <= NEAR:
                 found.append(group + 1)
                 break
         else:
@@ -116,7 +128,7 @@ def folded(library: MappedLibrary, rows: list[int]) -> list[int]:
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_k_neighbours_are_the_first_k_groups_of_the_whole_ranking(
     data: st.DataObject, service: Service, bursts: Snapshot
 ) -> None:

@@ -12,6 +12,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from stages.serving.follow.commit_follower import CommitFollower, CommitSource
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
 from stages.serving.follow.snapshots import SnapshotState
+from tests import conditions
 from tests.servers import Localpachd
 from tests.stages.models import SmallModel
 
@@ -67,7 +68,12 @@ def followers(
 def until(
     following: CommitFollower[_SnapshotT], holds: Callable[[SnapshotState[_SnapshotT]], bool]
 ) -> SnapshotState[_SnapshotT]:
-    """The first state for which a condition holds."""
-    state = following.wait(holds, 60)
-    assert holds(state), state
-    return state
+    """The first state for which a condition holds, to one who looks often."""
+
+    def found() -> SnapshotState[_SnapshotT] | None:
+        state = following.state()
+        return state if holds(state) else None
+
+    seen = conditions.until(found)
+    assert seen is not None
+    return seen

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from stages.datum.file_cache import FileCache
 from stages.knn.search_settings import SearchSettings
 from stages.record.sources import Source
 from stages.serving.follow import segment_fetcher
+from stages.serving.follow.backbone_pool import BackbonePool
 from stages.serving.follow.commit_follower import CommitFollower
 from stages.serving.follow.copy_listings import CopyListings
 from stages.serving.follow.index_source import IndexSource
@@ -88,12 +89,11 @@ class World:
 
 
 Follow = Callable[..., CommitFollower[Snapshot]]
+Backbones: TypeAlias = "tuple[dict[str, Path], dict[str, BackboneSpec]]"
 
 
 @pytest.fixture(scope="module")
-def backbones(
-    small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict[str, Path], dict[str, BackboneSpec]]:
+def backbones(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) -> Backbones:
     """Two backbones of 32 pixels: their directories and descriptions."""
     places = {name: tmp_path_factory.mktemp(name) for name in ("first", "second")}
     specs = {name: write_backbone(small_model, place, name, seed) for seed, (name, place) in enumerate(places.items())}
@@ -101,20 +101,24 @@ def backbones(
 
 
 @pytest.fixture
-def bare(start_pachd: StartPachd, backbones: tuple[dict[str, Path], dict[str, BackboneSpec]], tmp_path: Path) -> World:
-    """A server with repos and no commits."""
-    server = start_pachd(tmp_path / "pachd")
-    (tmp_path / "scratch").mkdir()
-    made = World(server, *backbones, tmp_path / "scratch")
+def bare(start_pachd: StartPachd, backbones: Backbones, tmp_path: Path) -> World:
+    """A server of the test's own with repos and no commits."""
+    return with_repos(start_pachd(tmp_path / "pachd"), backbones, tmp_path)
+
+
+def with_repos(server: Localpachd, backbones: Backbones, place: Path) -> World:
+    (place / "scratch").mkdir()
+    made = World(server, *backbones, place / "scratch")
     for repo in ("images", "models", "features"):
         made.client.create_repo(repo)
     return made
 
 
-@pytest.fixture
-def world(bare: World) -> World:
-    """The same with a backbone, a picture and the pipeline index."""
-    return with_pipeline(bare)
+@pytest.fixture(scope="module")
+def world(start_shared_pachd: StartPachd, backbones: Backbones, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """A server with repos, a backbone, a picture and the pipeline index, to which each test adds commits of its own."""
+    place = tmp_path_factory.mktemp("followed")
+    return with_pipeline(with_repos(start_shared_pachd(place / "pachd"), backbones, place))
 
 
 def with_pipeline(world: World) -> World:
@@ -127,13 +131,15 @@ def with_pipeline(world: World) -> World:
 
 
 @pytest.fixture
-def follow(bare: World, tmp_path: Path) -> Iterator[Follow]:
+def follow(request: pytest.FixtureRequest, pool: BackbonePool, tmp_path: Path) -> Iterator[Follow]:
+    """Follows the server of the test."""
+    own: World = request.getfixturevalue("bare" if "bare" in request.fixturenames else "world")
     cache, settings = FileCache(tmp_path / "cache"), SearchSettings(backend="numpy")
 
     def source(server: PachydermClient, _: object) -> IndexSource:
-        return IndexSource(server, cache, settings, {}, lambda _: None, copies=CopyListings(server))
+        return IndexSource(server, cache, settings, {}, lambda _: None, pool, CopyListings(server))
 
-    with followers(bare.server, source) as begin:
+    with followers(own.server, source) as begin:
         yield begin
 
 
@@ -206,8 +212,8 @@ def noted(call: Callable[..., Any], to: list[str]) -> Callable[..., Any]:
     return calling
 
 
-def test_another_model_comes_with_its_index(world: World, follow: Follow) -> None:
-    following = follow()
+def test_another_model_comes_with_its_index(bare: World, follow: Follow) -> None:
+    world, following = with_pipeline(bare), follow()
     before = served(following, world.change({"0": 5}))
     world.push("second")
     until(following, lambda state: "was computed with the model" in state.message)
@@ -260,8 +266,8 @@ def test_the_library_of_a_fixed_commit_stays(world: World, follow: Follow) -> No
     assert "has no commit" in state.message
 
 
-def test_a_server_that_goes_away_is_followed_again(world: World, follow: Follow, start_pachd: StartPachd) -> None:
-    following = follow()
+def test_a_server_that_goes_away_is_followed_again(bare: World, follow: Follow, start_pachd: StartPachd) -> None:
+    world, following = with_pipeline(bare), follow()
     before = served(following, world.change({"0": 5}))
     port = world.server.address.rpartition(":")[2]
     world.server.kill()
@@ -304,6 +310,8 @@ def test_a_calibration_and_groups_of_copies_are_taken_without_a_new_index(
     assert copies is not None and copies.copies is not None
     assert copies.library is before.library
     assert copies.copies.newest().lines == {"exact": [], "near": []}
+    client.delete_repo("duplicates")
+    client.delete_repo("evaluate")
 
 
 def test_one_thumbnail_is_read_when_it_is_asked_for_and_no_file_of_them_before(

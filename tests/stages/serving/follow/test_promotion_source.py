@@ -44,7 +44,6 @@ class World:
     backbone: Path
     spec: BackboneSpec
     scratch: Path
-    promoted: dict[str, PromotedModel]
 
     @property
     def client(self) -> python_pachyderm.Client:
@@ -64,7 +63,9 @@ class World:
 
     def select(self, seed: int, **options: Any) -> str:
         """A commit of select with another model; returns its id."""
-        directory = models.write(self.scratch / f"model-{seed}", models.backbone(self.spec), seed, **options)
+        directory = self.scratch / f"model-{seed}{'-'.join(options.values())}"
+        if not directory.exists():
+            models.write(directory, models.backbone(self.spec), seed, **options)
         return self.put("trained", {f"/{each.name}": each.read_bytes() for each in directory.iterdir()})
 
     def promote(self, commit: str) -> None:
@@ -84,15 +85,29 @@ def backbone(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def bare(start_pachd: StartPachd, backbone: tuple[Path, BackboneSpec], tmp_path: Path) -> World:
-    """A server without pipelines."""
-    (tmp_path / "scratch").mkdir()
-    return World(start_pachd(tmp_path / "pachd"), *backbone, tmp_path / "scratch", {})
+    """A server of the test's own without pipelines."""
+    return without_pipelines(start_pachd(tmp_path / "pachd"), backbone, tmp_path)
+
+
+def without_pipelines(server: Localpachd, backbone: tuple[Path, BackboneSpec], place: Path) -> World:
+    (place / "scratch").mkdir()
+    return World(server, *backbone, place / "scratch")
+
+
+@pytest.fixture(scope="module")
+def shared(
+    start_shared_pachd: StartPachd, backbone: tuple[Path, BackboneSpec], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    place = tmp_path_factory.mktemp("promoted")
+    return with_pipelines(without_pipelines(start_shared_pachd(place / "pachd"), backbone, place))
 
 
 @pytest.fixture
-def world(bare: World) -> World:
-    """The same with the pipelines, and no model."""
-    return with_pipelines(bare)
+def world(shared: World) -> World:
+    """A server with the pipelines, on which nothing is promoted; tests share it."""
+    if any(each.branch.name == "production" for each in shared.client.list_branch("select")):
+        shared.client.delete_branch("select", "production")
+    return shared
 
 
 def with_pipelines(world: World) -> World:
@@ -108,14 +123,18 @@ def with_pipelines(world: World) -> World:
 
 
 @pytest.fixture
-def follow(bare: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow]:
+def follow(
+    request: pytest.FixtureRequest, pool: BackbonePool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Follow]:
+    """Follows the server of the test."""
+    own: World = request.getfixturevalue("bare" if "bare" in request.fixturenames else "world")
     monkeypatch.setattr("stages.serving.follow.promotion_source._LOOK_EVERY", 0.1)
     cache = FileCache(tmp_path / "cache")
 
     def source(server: PachydermClient, backbones: BackbonePool | None) -> PromotionSource:
-        return PromotionSource(server, cache, backbones or BackbonePool(cache, {}))
+        return PromotionSource(server, cache, backbones or pool)
 
-    with followers(bare.server, source) as begin:
+    with followers(own.server, source) as begin:
         yield begin
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from stages.serving.answer.service_limits import ServiceLimits
+from stages.serving.answer.load_limiter import ServiceLimits
 from stages.serving.follow.configuration import ServiceConfiguration
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http.access_control import session
+from stages.serving.run.connections import ServiceConnection
 from tests.conditions import until
 from tests.stages.serving import services
 from tests.stages.serving.services import NOWHERE, Answer, Service
@@ -26,7 +27,7 @@ LOADING = SnapshotState[Snapshot]("loading", "bringing the index")
 @pytest.fixture(scope="module")
 def local() -> Iterator[Service]:
     """A service for this machine alone."""
-    with services.running(LOADING) as service:
+    with services.running(LOADING, bounds=ServiceLimits()) as service:
         yield service
 
 
@@ -324,8 +325,8 @@ def test_a_body_that_is_announced_to_be_too_large_is_refused_at_once(small: Serv
 
 
 def test_the_sender_of_a_body_that_is_too_large_reads_the_reason_even_after_it_has_sent_all(small: Service) -> None:
-    for _ in range(5):
-        answer = small.ask("/search", bytes(20_000_000), {"Content-Type": "image/png"})
+    for _ in range(2):
+        answer = small.ask("/search", bytes(10_000_000), {"Content-Type": "image/png"})
         assert (answer.status, answer.code) == (413, "too-large")
 
 
@@ -371,9 +372,17 @@ def test_a_client_that_goes_away_while_it_sends_is_counted_and_is_not_a_fault(sm
     assert small.metric(name) == before + 1
 
 
+@pytest.fixture
+def few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the connections that a service may have."""
+    for name in ("most", "share", "spare"):
+        monkeypatch.setattr(ServiceConnection, name, getattr(ServiceConnection, name) // 10)
+
+
+@pytest.mark.usefixtures("few_connections")
 def test_silent_connections_keep_nobody_out(local: Service) -> None:
     with contextlib.ExitStack() as held:
-        for at in range(1200):
+        for at in range(120):
             silent = held.enter_context(socket.create_connection(("127.0.0.1", local.port), timeout=60))
             if at % 2:
                 with contextlib.suppress(ConnectionError):
@@ -382,6 +391,7 @@ def test_silent_connections_keep_nobody_out(local: Service) -> None:
             assert local.ask(path).status == 200
 
 
+@pytest.mark.usefixtures("few_connections")
 def test_probes_are_answered_while_bodies_that_do_not_come_fill_the_service(local: Service) -> None:
     with contextlib.ExitStack() as held:
 
@@ -392,7 +402,7 @@ def test_probes_are_answered_while_bodies_that_do_not_come_fill_the_service(loca
                     slow.sendall(begun(b"Content-Length: 1000\r\n") + b"{")
             return local.ask("/status").status == 429
 
-        refused_beside(950)
+        refused_beside(95)
         until(lambda: refused_beside(1))
         for path in ("/health", "/metrics"):
             assert local.ask(path).status == 200

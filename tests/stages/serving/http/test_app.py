@@ -17,9 +17,7 @@ from PIL import Image
 from stages.quality.distance_limits import DistanceLimits
 from stages.quality.distance_scale import DistanceScale
 from stages.quality.similarity import SimilarityCalibration
-from stages.record.framing import Framing
 from stages.record.sources import Source
-from stages.serving.answer import upload_decoder
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, drawn, file, made
@@ -116,16 +114,6 @@ def test_a_new_picture_is_not_known(service: Service) -> None:
     assert not any(each["same"] for each in data["neighbors"])
 
 
-def test_distances_are_those_of_the_vectors(service: Service, ready: Snapshot) -> None:
-    data = service.search({"k": 42}, [made(1001)]).data
-    _, pixels = upload_decoder.decode_upload("", made(1001), Framing(32, "pad"))
-    assert ready.embedder is not None
-    (vector,) = ready.embedder(pixels[None])
-    rows = np.arange(len(ready.library))
-    expected = np.sort(np.sqrt(((ready.library.vectors(rows).astype(np.float64) - vector) ** 2).sum(axis=1)))
-    np.testing.assert_allclose([each["distance"] for each in data["neighbors"]], expected, rtol=1e-6)
-
-
 def test_a_copy_is_another_source_and_a_near_duplicate_is_in_the_same_group(service: Service) -> None:
     data = service.search({"k": 42}, [made(0)]).data
     first, second = data["neighbors"][:2]
@@ -213,7 +201,7 @@ def test_boxes_of_one_upload_are_read_by_several_threads(service: Service) -> No
     assert len(large) > 1 << 20
     boxes = [[at / 40, 0, at / 40 + 0.5, 0.5] for at in range(16)]
     pictures = [{"upload": 0, "box": box} for box in boxes]
-    for _ in range(5):
+    for _ in range(2):
         answer = service.search({"k": 1, "pictures": pictures}, [large])
         assert answer.status == 200, answer.data
         assert len(answer.data["pictures"]) == 16
@@ -234,7 +222,7 @@ def test_several_requests_in_one_call_one_of_them_bad(service: Service) -> None:
 def test_the_scale_of_the_model_gives_words_and_leaves_one_metric(
     ready: Snapshot, embedder: "Embedder", tmp_path: Path
 ) -> None:
-    with services.running(SnapshotState("ready", snapshot=ready)) as service:
+    with services.running(ready) as service:
         everything = service.search({"k": 41}, [made(6)]).data["neighbors"]
         assert {each["likeness"] for each in everything} <= {"same picture", "near copy", None}
         assert service.ask("/status").data["metrics"] == ["euclidean", "cosine"]
@@ -243,7 +231,7 @@ def test_the_scale_of_the_model_gives_words_and_leaves_one_metric(
     limits = DistanceLimits(0.0, (far[third] + far[third + 1]) / 2, (far[twice] + far[twice + 1]) / 2)
     scale = DistanceScale(embedder.spec.sha256, True, limits, DistanceLimits(0.0, 0.0, 0.0))
     scaled = services.snapshot(ready.library, embedder, tmp_path, scale=scale)
-    with services.running(SnapshotState("ready", snapshot=scaled)) as service:
+    with services.running(scaled) as service:
         assert service.ask("/status").data["metrics"] == ["euclidean"]
         found = service.search({"k": 41}, [made(6)]).data["neighbors"]
         words = [each["likeness"] for each in found]
@@ -261,7 +249,7 @@ def test_similarity_is_there_with_a_calibration_of_the_metric(
 ) -> None:
     calibration = SimilarityCalibration(embedder.spec.sha256, "euclidean", ((0.0, 0.865), (0.1, 0.5), (2.0, 0.0)))
     calibrated = services.snapshot(ready.library, embedder, tmp_path, similarity=calibration)
-    with services.running(SnapshotState("ready", snapshot=calibrated)) as service:
+    with services.running(calibrated) as service:
         assert service.ask("/status").data["calibrated"] is True
         found = service.search({"k": 41}, [made(6)]).data["neighbors"]
         assert found[0]["similarity"] == 100  # the same picture, whatever the calibration says of distance 0
@@ -333,7 +321,9 @@ class Broken:
 
 def test_a_fault_of_our_own_is_told_as_one_and_the_service_goes_on(ready: Snapshot) -> None:
     broken: Any = Broken()
-    with services.running(SnapshotState("ready", snapshot=replace(ready, embedder=broken))) as service:
+    failed = 'lookalike_serve_requests_total{route="/search",status="500"}'
+    with services.running(replace(ready, embedder=broken)) as service:
+        before = service.metric(failed)
         for _ in range(3):
             answer = service.search({"k": 1}, [made(1)])
             assert (answer.status, answer.code) == (500, "fault")
@@ -341,4 +331,4 @@ def test_a_fault_of_our_own_is_told_as_one_and_the_service_goes_on(ready: Snapsh
         assert service.search({"id": ready.library.id(0), "k": 1}).status == 200
         service.state = SnapshotState("ready", snapshot=ready)
         assert service.search({"k": 1}, [made(1)]).status == 200
-        assert service.metric('lookalike_serve_requests_total{route="/search",status="500"}') == 3
+        assert service.metric(failed) == before + 3

@@ -12,8 +12,6 @@ from pipelines.client import commit_owner
 from pipelines.client.repository import PutFile, Repository
 from pipelines.library import ingest
 from stages.files.blocks import RecordBlock
-from stages.serving.follow.snapshots import SnapshotState
-from tests.servers import StartPachd
 from tests.stages.serving import copies, services
 from tests.stages.serving.copies import ALLOWED, GROUPS, MEMBER, PACKED, SINGLE, CopyWorld, sent
 from tests.stages.serving.services import Service
@@ -23,25 +21,10 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def world(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> CopyWorld:
-    made = copies.make(start_shared_pachd(tmp_path_factory.mktemp("pachd")), tmp_path_factory.mktemp("pictures"))
-    made.fill()
-    return made
-
-
-@pytest.fixture(scope="module")
-def editing(world: CopyWorld, ready: Snapshot) -> Iterator[Service]:
+def editing(filled: CopyWorld, ready: Snapshot) -> Iterator[Service]:
     """A service whose door is open."""
-    with copies.serving(world, ready) as service:
+    with copies.serving(filled, ready) as service:
         yield service
-
-
-@pytest.fixture
-def full(world: CopyWorld) -> CopyWorld:
-    """The library with all pictures again, whatever a test before has removed."""
-    if world.names() != {*SINGLE, *PACKED, copies.ARCHIVE}:
-        world.fill()
-    return world
 
 
 def listed(service: Service, query: str = "") -> Any:
@@ -90,8 +73,8 @@ def test_a_service_without_edit_shows_the_groups_and_changes_nothing(full: CopyW
     assert full.head == before
 
 
-def test_a_library_that_nobody_looked_through_says_how(ready: Snapshot, world: CopyWorld) -> None:
-    with services.running(SnapshotState("ready", snapshot=ready)) as service:
+def test_a_library_that_nobody_looked_through_says_how(ready: Snapshot) -> None:
+    with services.running(ready) as service:
         assert service.ask("/status").data["copies"] is False
         refused = service.ask("/copies")
         assert refused.code == "no-copies"
@@ -176,6 +159,7 @@ def test_groups_of_an_older_library_are_told_and_cannot_be_ticked(full: CopyWorl
         assert (refused.status, refused.code) == (409, "moved")
     full.settle()
     assert listed(editing)["index"] == "older"
+    ingest.remove(full.connection, ["new.png"])
 
 
 def test_the_last_stored_copy_is_not_offered_and_does_not_go(full: CopyWorld, editing: Service) -> None:

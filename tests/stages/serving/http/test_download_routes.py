@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.services import Service, made
 
@@ -29,7 +28,7 @@ def album(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Itera
     }
     held = services.library(root / "index", embedder, files, facts=facts)
     snapshot = services.snapshot(held, embedder, root / "cache")
-    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
+    with services.running(snapshot) as service:
         yield service
 
 

@@ -176,18 +176,17 @@ def test_labels_that_others_put_between_review_and_change_are_not_lost(world: Co
 
 
 def test_pictures_that_others_changed_are_not_labelled_until_the_index_has_caught_up(
-    world: CopyWorld, ready: Snapshot
+    world: CopyWorld, ready: Snapshot, editing: Service
 ) -> None:
-    with copies.serving(world, ready) as service:
-        chosen = {"ids": [picture(service, "trip/south/02.png")], "label": "cat", "new": True}
-        head = reviewed(service, chosen)["head"]
-        world.put(["new.png"])
-        before = world.state()
-        for answer in (sent(service, "/labels/review", chosen), sent(service, "/labels", {**chosen, "head": head})):
-            assert (answer.status, answer.code) == (409, "moved")
-        assert world.state() == before
-        service.state = world.served(ready)
-        assert put(service, chosen).status == 200
+    chosen = {"ids": [picture(editing, "trip/south/02.png")], "label": "cat", "new": True}
+    head = reviewed(editing, chosen)["head"]
+    world.put(["new.png"])
+    before = world.state()
+    for answer in (sent(editing, "/labels/review", chosen), sent(editing, "/labels", {**chosen, "head": head})):
+        assert (answer.status, answer.code) == (409, "moved")
+    assert world.state() == before
+    editing.state = world.served(ready)
+    assert put(editing, chosen).status == 200
 
 
 def test_of_two_browsers_at_once_one_labels(world: CopyWorld, ready: Snapshot) -> None:
@@ -216,20 +215,19 @@ def test_a_service_that_was_started_again_makes_the_change_that_was_reviewed(wor
     assert labels(world) == {"trip/south/02.png": "cat"}
 
 
-def test_a_later_change_is_not_taken_back_instead(world: CopyWorld, ready: Snapshot) -> None:
-    with copies.serving(world, ready) as service:
-        chosen = {"ids": [picture(service, "trip/south/02.png")], "label": "cat", "new": True}
-        first = put(service, chosen).data
-        second = put(service, {**chosen, "label": "dog"}).data
-        refused = sent(service, "/undo", {"commit": first["commit"]})
-        assert (refused.status, refused.code) == (409, "moved")
-        assert 'Label 1 picture "dog" on the page' in refused.data["error"]["message"]
-        assert sent(service, "/undo", {"commit": second["commit"]}).status == 200
-        assert labels(world) == {"trip/south/02.png": "cat"}
+def test_a_later_change_is_not_taken_back_instead(world: CopyWorld, editing: Service) -> None:
+    chosen = {"ids": [picture(editing, "trip/south/02.png")], "label": "cat", "new": True}
+    first = put(editing, chosen).data
+    second = put(editing, {**chosen, "label": "dog"}).data
+    refused = sent(editing, "/undo", {"commit": first["commit"]})
+    assert (refused.status, refused.code) == (409, "moved")
+    assert 'Label 1 picture "dog" on the page' in refused.data["error"]["message"]
+    assert sent(editing, "/undo", {"commit": second["commit"]}).status == 200
+    assert labels(world) == {"trip/south/02.png": "cat"}
 
 
 def test_ten_thousand_pictures_are_labelled_at_once(
-    world: CopyWorld, ready: Snapshot, embedder: Embedder, tmp_path: Path
+    world: CopyWorld, ready: Snapshot, editing: Service, embedder: Embedder, tmp_path: Path
 ) -> None:
     names = ids("a", MANY)
     sources = {id: [Source(f"many/{row:05}.jpg", id, 64, 48, 900, "")] for row, id in enumerate(names)}
@@ -237,16 +235,19 @@ def test_ten_thousand_pictures_are_labelled_at_once(
     vectors = np.zeros((MANY, 16), np.float32)
     held = open_library([write_segment(tmp_path / "a", names, vectors, sources, facts)])
     snapshot = replace(services.snapshot(held, embedder, tmp_path / "cache"), commits=ready.commits)
-    with copies.serving(world, snapshot) as service:
+    editing.state = world.served(snapshot)
+    try:
         chosen = {"ids": names, "label": "cat"}
-        review = reviewed(service, chosen)
+        review = reviewed(editing, chosen)
         assert review["pictures"] == MANY
         assert len(review["before"][0]["examples"]) < 10  # the page shows some
-        done = put(service, chosen).data
+        done = put(editing, chosen).data
         assert len(labels(world)) == MANY == done["files"]
         assert Repository(world.connection, "labels").read(f"/{OWN_FILE}").count(b"\n") == MANY + 1
         assert label_changes.labels_by_source(Repository(world.connection, "labels").contents())["many/09999.jpg"] == {
             "cat"
         }
-        assert sent(service, "/undo", {"commit": done["commit"]}).status == 200
+        assert sent(editing, "/undo", {"commit": done["commit"]}).status == 200
         assert labels(world) == {}
+    finally:
+        editing.state = world.served(ready)

@@ -24,7 +24,7 @@ from stages.serving.follow.original_files import OriginalFiles
 from stages.serving.follow.pachyderm_client import Absent, PachydermAddress, PachydermClient, PachydermError
 from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.search.mapped_library import MappedLibrary
-from tests.servers import Localpachd, Unique
+from tests.servers import Localpachd
 from tests.stages.orientations import exif, stored
 from tests.stages.serving import services
 from tests.stages.serving.segments import ids, open_library, write_segment
@@ -69,7 +69,7 @@ def test_a_thumbnail_that_cannot_be_read_is_said_and_the_others_are_shown(
     segments = ready.library.segments
     lost = segments[1].name, segments[1].thumbnails[0]
     shown = MappedLibrary(segments, read)
-    with services.running(SnapshotState("ready", snapshot=replace(ready, library=shown))) as service:
+    with services.running(replace(ready, library=shown)) as service:
         answer = service.ask(f"/images/{segments[1].id(0)}")
         assert (answer.status, answer.code) == ({"gone": 404, "no-pachyderm": 503}[code], code)
         assert str(failure) in answer.data["error"]["message"]
@@ -106,7 +106,7 @@ def test_a_listed_picture_has_the_facts_of_its_files(ready: Snapshot, tmp_path: 
     }
     vectors = np.ones((2, ready.library.origin.dimension))
     library = open_library([write_segment(tmp_path / "00", names, vectors, sources)])
-    with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
+    with services.running(replace(ready, library=library)) as service:
         listed = service.ask("/library").data["pictures"]
     assert [(each["path"], each["camera"]) for each in listed] == [
         ("a.jpg", "Canon EOS 5D"),
@@ -130,8 +130,7 @@ def test_a_page_that_cannot_be_listed_is_refused_with_the_reason(service: Servic
 
 def test_paths_that_are_not_utf8_arrive_as_they_are(embedder: "Embedder", tmp_path: Path) -> None:
     library = services.library(tmp_path / "index", embedder, {ODD: made(1), "other/a.png": made(2)})
-    state = SnapshotState("ready", snapshot=services.snapshot(library, embedder, tmp_path / "cache"))
-    with services.running(state) as service:
+    with services.running(services.snapshot(library, embedder, tmp_path / "cache")) as service:
         assert service.search({"k": 1}, [made(1)]).data["neighbors"][0]["sources"][0]["path"] == ODD
         listed = service.ask("/library?folder=odd").data["pictures"]
         assert [each["path"] for each in listed] == [ODD]
@@ -144,22 +143,24 @@ def test_originals_without_pachyderm_are_refused_with_the_reason(service: Servic
     assert "does not answer" in answer.data["error"]["message"]
 
 
-@pytest.fixture
-def with_originals(localpachd: Localpachd, unique: Unique, embedder: "Embedder", tmp_path: Path) -> Iterator[Service]:
+@pytest.fixture(scope="module")
+def with_originals(
+    localpachd: Localpachd, embedder: "Embedder", tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
     """A service whose library's files lie in a real localpachd, but for one."""
     files = {"a/one.png": made(1), "a/two.jpg": services.file(services.drawn(2), "JPEG"), "b/one again.png": made(1)}
     upright = np.asarray(services.drawn(4))
     files["b/turned.tiff"] = services.file(stored(upright, 6), "TIFF", exif=exif(6), compression="tiff_lzw")
-    client, project = localpachd.client(), unique("originals")
+    client, project, place = localpachd.client(), "originals-of-a-library", tmp_path_factory.mktemp("originals")
     client.create_project(project)
     client.create_repo("images", project_name=project)
     with client.commit("images", "master", project_name=project) as commit:
         for path, content in files.items():
             client.put_file_bytes(commit, path, content)
-    library = services.library(tmp_path / "index", embedder, {**files, "a/lost.png": made(3)})
+    library = services.library(place / "index", embedder, {**files, "a/lost.png": made(3)})
     server = PachydermAddress(localpachd.address, project)
-    snapshot = services.snapshot(library, embedder, tmp_path / "cache", server=server, images=commit.id)
-    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
+    snapshot = services.snapshot(library, embedder, place / "cache", server=server, images=commit.id)
+    with services.running(snapshot) as service:
         yield service
 
 
@@ -251,7 +252,7 @@ def test_a_zip_that_would_be_too_large_is_refused_first(ready: Snapshot, tmp_pat
     sources = {id: [Source(f"{id[:4]}.jpg", "1" * 64, bytes=1_500_000_000)] for id in names}
     vectors = np.ones((3, ready.library.origin.dimension))
     library = open_library([write_segment(tmp_path / "00", names, vectors, sources)])
-    with services.running(SnapshotState("ready", snapshot=replace(ready, library=library))) as service:
+    with services.running(replace(ready, library=library)) as service:
         answer = service.ask("/zip?filter=")
         assert (answer.status, answer.code) == (413, "too-large")
         assert answer.data["error"]["message"].startswith("these files have 4.5 GB: one archive holds at most 2,000")
@@ -285,7 +286,7 @@ def test_a_pachyderm_that_does_not_answer_keeps_nothing_but_originals_waiting(re
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = PachydermClient(PachydermAddress(f"grpc://127.0.0.1:{silent.getsockname()[1]}"))
         originals = OriginalFiles(server, "2" * 32, FileCache(tmp_path))
-        with services.running(SnapshotState("ready", snapshot=replace(ready, originals=originals))) as service:
+        with services.running(replace(ready, originals=originals)) as service:
             id = ready.library.id(0)
             with ThreadPoolExecutor(60) as threads:
                 asked = [threads.submit(service.ask, f"/originals/{id}") for _ in range(60)]
@@ -308,7 +309,7 @@ class Tracer:
 
 
 def test_traces(ready: Snapshot) -> None:
-    with services.running(SnapshotState("ready", snapshot=ready), tracer=Tracer()) as service:
+    with services.running(ready, tracer=Tracer()) as service:
         assert service.ask("/status").data["trace"] is True
         id = service.id_of("trip/north/07.png")
         answer = service.ask(f"/trace/{id}")
@@ -336,7 +337,7 @@ def test_a_service_without_a_tracer_names_the_command(service: Service) -> None:
 
 def test_everything_comes_from_the_snapshot_of_the_moment(ready: Snapshot, service: Service) -> None:
     id = service.id_of("trip/north/07.png")
-    with services.running(SnapshotState("ready", snapshot=ready)) as other:
+    with services.running(ready) as other:
         assert other.ask(f"/images/{id}").status == 200
         other.state = SnapshotState("failed", "the model is gone", replace(ready, device="GPU"))
         assert other.ask("/status").data["devices"]["service"] == "GPU"

@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 import pytest
 
 from stages.serving.follow.map_listings import REPO
-from stages.serving.follow.snapshots import SnapshotState
 from tests.servers import Localpachd, StartPachd
 from tests.stages.serving import maps, services
 from tests.stages.serving.services import Service
@@ -39,7 +38,7 @@ def pachd(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def mapped(pachd: Localpachd, ready: Snapshot) -> Iterator[Service]:
-    with services.running(SnapshotState("ready", snapshot=maps.of(pachd, ready))) as service:
+    with services.running(maps.of(pachd, ready)) as service:
         answer = service.ask("/map")
         assert (answer.status, answer.code) == (409, "no-map") and "lookalike map fit" in answer.body.decode()
         maps.connect(pachd).client.create_repo(REPO)
@@ -125,5 +124,5 @@ def test_an_older_map_and_a_stale_one(pachd: Localpachd, mapped: Service, ready:
     finally:
         maps.write(pachd, ready, place)
     assert get(mapped, "/map")["pictures"] > 0
-    with services.running(SnapshotState("ready", snapshot=ready)) as service:  # as with --at
+    with services.running(ready) as service:  # as with --at
         assert service.ask("/map").code == "no-map" and get(service, "/status")["map"] is False

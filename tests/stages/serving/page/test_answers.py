@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from stages.quality.distance_limits import DistanceLimits
 from stages.quality.distance_scale import DistanceScale
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
+from stages.serving.follow.snapshots import Snapshot
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab, violations
@@ -31,7 +31,7 @@ def asked(tab: Tab, seed: int = 0) -> Tab:
     return tab
 
 
-def test_the_same_picture_and_near_copies_are_called_so(tab: Tab) -> None:
+def test_the_same_picture_and_near_copies_are_called_so_and_folded_with_a_count(tab: Tab, ready: Snapshot) -> None:
     asked(tab)
     first = tab.tiles.first
     expect(first.locator(".likeness")).to_have_text("same picture")
@@ -40,27 +40,8 @@ def test_the_same_picture_and_near_copies_are_called_so(tab: Tab) -> None:
     expect(tab.find(".tile .likeness.near-copy").first).to_have_text("near copy")
     expect(tab.find(".tile:has(.near-copy) .name bdi").first).to_have_text("00 smaller.jpg")
     expect(tab.tiles.nth(2).locator(".measure")).to_have_text(re.compile(r"^\d\.\d+$"))  # its model has no scale
-
-
-def test_tiles_say_how_alike_pictures_are_and_the_larger_view_has_the_number(
-    opened: Open, ready: Snapshot, tmp_path: Path
-) -> None:
-    limits = DistanceLimits(0.0, 1e-9, 2e-9)
-    scale = DistanceScale(ready.spec.sha256, True, limits, limits)
-    scaled = services.snapshot(ready.library, ready.embedder, tmp_path, scale=scale)
-    with services.running(SnapshotState("ready", snapshot=scaled)) as service:
-        tab = opened(service, viewport={"width": 1280, "height": 800}).open()
-        asked(tab, seed=999)
-        expect(tab.find(".tile .likeness").last).to_have_text("weak")
-        expect(tab.find("#metric")).to_be_hidden()
-        expect(tab.find("#tiles .note")).to_have_text("Nothing in the library looks similar. These are the nearest.")
-        tab.tiles.first.hover()
-        tab.tiles.first.locator("button.larger").click()
-        expect(tab.find("#viewer .measure b")).to_have_text(re.compile(r"^\d\.\d+$"))
-
-
-def test_near_duplicates_are_folded_with_a_count(tab: Tab) -> None:
-    asked(tab)
+    assert ready.similarity is None
+    expect(tab.find(".similar")).to_have_count(0)
     near = tab.find(".tile:has(.near-copy)").first
     expect(near).to_be_hidden()
     fold = tab.tiles.first.locator(".fold")
@@ -78,11 +59,25 @@ def test_near_duplicates_are_folded_with_a_count(tab: Tab) -> None:
     tab.find("#fold").click()
     expect(near).to_be_hidden()
     expect(tab.tiles).to_have_count(12)
+    tab.button("Show 24 instead of 12").click()
+    tab.answered("mine.png", tiles=24)
 
 
-def test_similarity_is_shown_where_there_is_a_calibration(tab: Tab, service: Service, ready: Snapshot) -> None:
-    expect(asked(tab).find(".similar")).to_have_count(0)
-    assert ready.similarity is None
+def test_tiles_say_how_alike_pictures_are_and_the_larger_view_has_the_number(
+    opened: Open, ready: Snapshot, tmp_path: Path
+) -> None:
+    limits = DistanceLimits(0.0, 1e-9, 2e-9)
+    scale = DistanceScale(ready.spec.sha256, True, limits, limits)
+    scaled = services.snapshot(ready.library, ready.embedder, tmp_path, scale=scale)
+    with services.running(scaled) as service:
+        tab = opened(service, viewport={"width": 1280, "height": 800}).open()
+        asked(tab, seed=999)
+        expect(tab.find(".tile .likeness").last).to_have_text("weak")
+        expect(tab.find("#metric")).to_be_hidden()
+        expect(tab.find("#tiles .note")).to_have_text("Nothing in the library looks similar. These are the nearest.")
+        tab.tiles.first.hover()
+        tab.tiles.first.locator("button.larger").click()
+        expect(tab.find("#viewer .measure b")).to_have_text(re.compile(r"^\d\.\d+$"))
 
 
 def test_the_larger_view_has_the_file_its_path_and_its_download(tab: Tab) -> None:
@@ -196,7 +191,7 @@ def test_the_panel_says_where_the_answer_came_from(tab: Tab, ready: Snapshot) ->
 
 
 def test_one_click_traces_a_source(ready: Snapshot, opened: Open) -> None:
-    with services.running(SnapshotState("ready", snapshot=ready), tracer=Tracer()) as service:
+    with services.running(ready, tracer=Tracer()) as service:
         tab = asked(opened(service).open())
         tab.find("#details summary").click()
         with tab.context.expect_page() as traced:
@@ -207,18 +202,12 @@ def test_one_click_traces_a_source(ready: Snapshot, opened: Open) -> None:
         assert page.evaluate("getComputedStyle(document.querySelector('p')).color") == "rgb(1, 2, 3)"
 
 
-def test_more_neighbours_are_one_click_away(tab: Tab) -> None:
-    asked(tab)
-    tab.button("Show 24 instead of 12").click()
-    tab.answered("mine.png", tiles=24)
-
-
 def test_names_are_text_and_never_markup(embedder: object, tmp_path: Path, opened: Open) -> None:
     """A library whose names would be scripts, where they were inserted as markup."""
     hostile = "<img src=x onerror=alert(1)>/\u202e<script>'\"&.png"
     held = services.library(tmp_path / "index", embedder, {hostile: services.made(1)}, segments=1)  # type: ignore[arg-type]
     snapshot = services.snapshot(held, embedder, tmp_path / "cache")  # type: ignore[arg-type]
-    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
+    with services.running(snapshot) as service:
         tab = opened(service).open()
         tab.choose(("<b>mine<b>.png", services.made(1)))
         tab.answered("<b>mine<b>.png", tiles=1)

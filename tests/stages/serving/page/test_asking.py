@@ -21,19 +21,18 @@ def asked(tab: Tab) -> dict[str, list[str]]:
     return parse_qs(urlsplit(tab.page.url).query)
 
 
-@pytest.mark.parametrize("event", ["drop", pytest.param("paste", marks=pytest.mark.only_in_all)])
-def test_a_picture_is_dropped_or_pasted(event: str, tab: Tab) -> None:
-    tab.arrive(event, ("new.png", NEW))
+def test_a_picture_is_dropped_pasted_chosen_or_photographed(tab: Tab) -> None:
+    tab.arrive("drop", ("new.png", NEW))
     tab.answered("new.png", tiles=12)
     expect(tab.find("#summary")).to_contain_text("12 pictures and 1 near-duplicate of 41 · euclidean · exact")
     expect(tab.find("#query .name")).to_have_text("new.png")
-
-
-@pytest.mark.parametrize("camera", [False, pytest.param(True, marks=pytest.mark.only_in_all)])
-def test_a_picture_is_chosen_or_photographed(camera: bool, tab: Tab) -> None:
+    tab.arrive("paste", ("pasted.png", services.made(78)))
+    tab.answered("pasted.png", tiles=12)
+    tab.choose(("chosen.png", services.made(79)))
+    tab.answered("chosen.png", tiles=12)
     assert tab.find("#camera").get_attribute("capture") == "environment"
-    tab.choose(("new.png", NEW), camera=camera)
-    tab.answered("new.png", tiles=12)
+    tab.choose(("photograph.png", services.made(80)), camera=True)
+    tab.answered("photograph.png", tiles=12)
 
 
 @pytest.mark.only_in_all

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
 from playwright.sync_api import expect
 
-from tests.servers import StartPachd
 from tests.stages.serving import copies
 from tests.stages.serving.copies import GROUPS, TOKEN, CopyWorld
 from tests.stages.serving.page.conftest import Open
@@ -20,16 +18,9 @@ LAPTOP = {"viewport": {"width": 1280, "height": 800}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
-@pytest.fixture(scope="module")
-def world(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> CopyWorld:
-    made = copies.make(start_shared_pachd(tmp_path_factory.mktemp("pachd")), tmp_path_factory.mktemp("pictures"))
-    made.fill()
-    return made
-
-
-def test_what_is_ticked_and_reviewed_becomes_one_commit(world: CopyWorld, ready: Snapshot, opened: Open) -> None:
-    before, commits = world.head, len(world.commits())
-    with copies.serving(world, ready) as service:
+def test_what_is_ticked_and_reviewed_becomes_one_commit(full: CopyWorld, ready: Snapshot, opened: Open) -> None:
+    before, commits = full.head, len(full.commits())
+    with copies.serving(full, ready) as service:
         tab = opened(service, **LAPTOP).open(f"/?view=copies#token={TOKEN}")
         expect(tab.find("#copies-title")).to_have_text("3 exact copies", timeout=WAIT)
         assert TOKEN not in tab.page.url
@@ -45,14 +36,14 @@ def test_what_is_ticked_and_reviewed_becomes_one_commit(world: CopyWorld, ready:
         expect(review).to_contain_text(before[:12])
         assert violations(tab.page) == []
         tab.button("Cancel").click()
-        assert world.head == before
+        assert full.head == before
         tab.button("Review").click()
         tab.button("Remove 1 file").click()
         expect(tab.find("#done")).to_contain_text("1 copy removed.", timeout=WAIT)
         assert tab.button("Undo: 1 copy removed.").is_visible()
-        assert len(world.commits()) == commits + 1
-        assert "backup/two copy.png" not in world.names()
-        world.write_groups(GROUPS[:1])
+        assert len(full.commits()) == commits + 1
+        assert "backup/two copy.png" not in full.names()
+        full.write_groups(GROUPS[:1])
         expect(tab.find("#copies-title")).to_have_text("2 exact copies", timeout=WAIT)
         expect(tab.find("#copies-ticked")).to_be_visible()
         tab.page.get_by_role("link", name="Near copies (0)").click()
@@ -60,10 +51,10 @@ def test_what_is_ticked_and_reviewed_becomes_one_commit(world: CopyWorld, ready:
 
 
 def test_without_edit_there_are_no_ticks_and_many_groups_come_a_page_at_a_time(
-    world: CopyWorld, ready: Snapshot, opened: Open
+    full: CopyWorld, ready: Snapshot, opened: Open
 ) -> None:
-    world.write_groups([[f"many/{number:04}.png", f"many/{number:04} copy.png"] for number in range(2000)])
-    with copies.serving(world, ready, edit=False) as service:
+    full.write_groups([[f"many/{number:04}.png", f"many/{number:04} copy.png"] for number in range(2000)])
+    with copies.serving(full, ready, edit=False) as service:
         tab = opened(service, **PHONE).open()
         tab.page.get_by_role("link", name="Copies", exact=True).click()
         expect(tab.find("#copies-said")).to_contain_text("lookalike serve --edit", timeout=WAIT)

@@ -14,7 +14,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from stages.serving.follow.snapshots import SnapshotState
 from tests.stages.serving import services
 from tests.stages.serving.page.conftest import Open
 from tests.stages.serving.page.tabs import WAIT, Tab, violations
@@ -49,7 +48,7 @@ def album(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Itera
     facts = {path: known(at) for path, at in paths.items()}
     held = services.library(root / "index", embedder, files, facts=facts)
     snapshot = services.snapshot(held, embedder, root / "cache")
-    with services.running(SnapshotState("ready", snapshot=snapshot)) as service:
+    with services.running(snapshot) as service:
         yield service
 
 

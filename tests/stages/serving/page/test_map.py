@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from stages.serving.follow.map_listings import REPO
-from stages.serving.follow.snapshots import SnapshotState
 from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
 from tests.stages.serving import maps, services
@@ -40,7 +39,7 @@ def pachd(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFacto
 def mapped(pachd: Localpachd, ready: Snapshot) -> Iterator[Service]:
     maps.connect(pachd).client.create_repo(REPO)
     maps.write(pachd, ready, place)
-    with services.running(SnapshotState("ready", snapshot=maps.of(pachd, ready))) as service:
+    with services.running(maps.of(pachd, ready)) as service:
         yield service
 
 

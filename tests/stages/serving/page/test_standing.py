@@ -27,7 +27,7 @@ LOADING = SnapshotState[Snapshot]("loading", "loading the model small at 32 px")
 @pytest.fixture
 def alone(ready: Snapshot) -> Iterator[Service]:
     """A service whose state the test changes."""
-    with services.running(SnapshotState("ready", snapshot=ready)) as service:
+    with services.running(ready) as service:
         yield service
 
 
@@ -101,7 +101,7 @@ def test_a_newer_library_is_offered_and_not_forced(alone: Service, ready: Snapsh
 
 def test_the_token_is_asked_for_once(ready: Snapshot, opened: Open) -> None:
     guarded = ServiceConfiguration(NOWHERE, port=0, token="correct horse battery")
-    with services.running(SnapshotState("ready", snapshot=ready), guarded) as service:
+    with services.running(ready, guarded) as service:
         tab = opened(service).open()
         tab.notice("Sign in")
         tab.page.get_by_label("Token").fill("a wrong token, surely")

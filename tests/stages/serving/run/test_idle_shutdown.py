@@ -19,16 +19,17 @@ async def _sent(_: Message) -> None:
     """Nothing."""
 
 
+async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers at once."""
+
+
 def asked(idling: IdleShutdown, path: str) -> None:
     run_coroutine(idling({"type": "http", "path": path}, _nothing, _sent))
 
 
 def test_it_ends_after_its_time_without_a_request() -> None:
-    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers at once."""
-
     ended = threading.Event()
-    IdleShutdown(inner, 0.2, lambda: False).watch(ended.set)
+    IdleShutdown(answering, 0.2, lambda: False).watch(ended.set)
     assert ended.wait(60)
 
 
@@ -54,10 +55,7 @@ def test_a_request_that_is_under_way_and_a_start_keep_it_running() -> None:
 
 
 def test_probes_do_not_keep_it_running() -> None:
-    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers at once."""
-
-    idling, ended = IdleShutdown(inner, 1.0, lambda: False), threading.Event()
+    idling, ended = IdleShutdown(answering, 1.0, lambda: False), threading.Event()
     idling.watch(ended.set)
     while not ended.wait(0.05):
         for path in ("/health", "/ready", "/metrics"):
@@ -65,10 +63,7 @@ def test_probes_do_not_keep_it_running() -> None:
 
 
 def test_one_that_is_closed_does_not_end_again() -> None:
-    async def inner(scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers at once."""
-
-    idling, ended = IdleShutdown(inner, 0.2, lambda: False), threading.Event()
+    idling, ended = IdleShutdown(answering, 0.2, lambda: False), threading.Event()
     idling.close()
     idling.watch(ended.set)
     assert not ended.wait(1.0)

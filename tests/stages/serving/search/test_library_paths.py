@@ -232,7 +232,7 @@ def test_filters_that_are_refused(filter: str, reason: str) -> None:
 
 @pytest.mark.parametrize("filter", ["*a" * MOST_WILDCARDS, "**a" * MOST_WILDCARDS, "**a" + "?" * (MOST_WILDCARDS - 1)])
 def test_no_filter_takes_long(filter: str) -> None:
-    names = pa.array("a" * 200 + f"{number:06}" for number in range(20_000))
+    names = pa.array("a" * 200 + f"{number:06}" for number in range(5_000))
     start = time.process_time()
     assert not path_masks.admitted(names, filter + "z").any()
     assert time.process_time() - start < 2  # a backtracking matcher would take years

@@ -1,6 +1,6 @@
 /* The menu that saves what is shown: as a table, or the pictures themselves. Knows neither the service nor the address. */
 
-import { button, icon, make } from "../kit/elements.js";
+import { button, icon, make } from "./elements.js";
 
 /** items: {words, href} for what a link saves, {words, save()} for what is made first, {words, why} for what cannot be. */
 export function menu(items) {

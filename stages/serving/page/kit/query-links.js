@@ -1,7 +1,7 @@
 /* The ways from what is shown to what is asked next, as addresses and as steps in the history. */
 
-import * as address from "../kit/address.js";
-import * as navigation from "../kit/browser-history.js";
+import * as address from "./address.js";
+import * as navigation from "./browser-history.js";
 
 export const state = () => address.read(location.search);
 
