@@ -1,11 +1,19 @@
 """Layers and blocks of KerasHub as layers of Keras's own with the same weights, by name. Knows no towers."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 from keras import layers, ops
 from numpy.typing import NDArray
+
+BLOCK_LAYERS = {
+    "CLIP": attrgetter("layer_norm_1", "attention", "layer_norm_2", "dense_1", "dense_2"),
+    "SigLIP": attrgetter("layer_norm1", "self_attn", "layer_norm2", "mlp.fc1", "mlp.fc2"),
+}
+"""The layers of a block of each family, by KerasHub's names: the first normalisation, the attention, the second
+normalisation, and the two dense layers."""
 
 
 def numbers(variable: Any) -> NDArray[np.float32]:
@@ -45,22 +53,18 @@ def expanded(first: Any, second: Any, name: str, x: Any, activation: str) -> Any
     return filled(layers.Dense(second.units, name=f"{name}_project"), second.get_weights())(x)
 
 
-def clip_block(block: Any, name: str, x: Any) -> Any:
-    y = copied(block.layer_norm_1, f"{name}_norm1")(x)
-    y = attended(block.attention, f"{name}_attention", y, y, block.use_causal_mask)
-    x = layers.Add(name=f"{name}_sum1")([x, y])
-    y = copied(block.layer_norm_2, f"{name}_norm2")(x)
-    y = expanded(block.dense_1, block.dense_2, name, y, block.intermediate_activation)
-    return layers.Add(name=f"{name}_sum2")([x, y])
-
-
-def siglip_block(block: Any, name: str, x: Any) -> Any:
-    y = copied(block.layer_norm1, f"{name}_norm1")(x)
-    y = attended(block.self_attn, f"{name}_attention", y, y, block.use_causal_mask)
-    x = layers.Add(name=f"{name}_sum1")([x, y])
-    y = copied(block.layer_norm2, f"{name}_norm2")(x)
-    y = expanded(block.mlp.fc1, block.mlp.fc2, name, y, block.intermediate_activation)
-    return layers.Add(name=f"{name}_sum2")([x, y])
+def encoded(tower: Any, family: str, x: Any) -> Any:
+    """x (n, tokens, d) after all blocks of a tower of CLIP or SigLIP."""
+    for number, block in enumerate(tower.encoder_layers):
+        name = f"block{number}"
+        before, attention, between, first, second = BLOCK_LAYERS[family](block)
+        y = copied(before, f"{name}_norm1")(x)
+        y = attended(attention, f"{name}_attention", y, y, block.use_causal_mask)
+        x = layers.Add(name=f"{name}_sum1")([x, y])
+        y = copied(between, f"{name}_norm2")(x)
+        y = expanded(first, second, name, y, block.intermediate_activation)
+        x = layers.Add(name=f"{name}_sum2")([x, y])
+    return x
 
 
 _ACTIVATIONS: dict[str, Callable[[Any], Any]] = {

@@ -3,8 +3,7 @@ as files that `lookalike model push` takes. Needs the environment of requirement
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from stages.backbone import export_proof
 from towers.onnx_model import has_onnx, read_onnx
 from towers.open_clip import SETTINGS, read_model
-from towers.plain import UnknownTowerError, original, plain
+from towers.plain import ModelSource, UnknownTowerError, original, plain
 from towers.tokens import original_tokens, tokenizer_of
 from towers.words import original_vectors, text_network
 
@@ -25,21 +24,6 @@ _TEXT_FILE = "text-tower.keras"  # that of stages.backbone.backbone_spec, which 
 
 class NotEqualError(Exception):
     """The rebuilt tower gives other vectors than the original, or the tokenizer other tokens."""
-
-
-@dataclass(frozen=True)
-class ModelSource:
-    """A model to export. backbone, preprocessor: KerasHub's, the latter of texts, or a tokenizer as it is, None for a
-    model without words. scale, offset: of pixels. origin: for people. pictures, texts: its own vectors, of pictures and
-    of tokens."""
-
-    backbone: Any
-    preprocessor: Any
-    scale: Any
-    offset: Any
-    origin: str
-    pictures: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
-    texts: Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
 
 def hub_source(backbone: Any, converter: Any, origin: str, preprocessor: Any = None) -> ModelSource:
@@ -54,18 +38,10 @@ def hub_source(backbone: Any, converter: Any, origin: str, preprocessor: Any = N
 def read_source(preset: str, image_size: int | None = None) -> ModelSource:
     """The model of a directory of OpenCLIP or of ONNX files, or of a preset of KerasHub. Raises what these raise."""
     directory = Path(preset)
-    is_open_clip = (directory / SETTINGS).is_file()
-    if is_open_clip or has_onnx(directory):
-        found = read_model(directory) if is_open_clip else read_onnx(directory)
-        return ModelSource(
-            found.backbone,
-            found.preprocessor,
-            found.scale,
-            found.offset,
-            f"{'OpenCLIP' if is_open_clip else 'ONNX'}: {directory.name}",
-            found.picture_vectors,
-            found.text_vectors,
-        )
+    if (directory / SETTINGS).is_file():
+        return read_model(directory)
+    if has_onnx(directory):
+        return read_onnx(directory)
     side = {"image_shape": (image_size, image_size, 3)} if image_size else {}
     backbone = keras_hub.models.Backbone.from_preset(preset, **side)
     converter = keras_hub.layers.ImageConverter.from_preset(preset)
@@ -83,7 +59,7 @@ def export(source: ModelSource, name: str, path: Path) -> float:
     Raises NotEqualError, and writes nothing, if that is above the tolerance; UnknownTowerError if the backbone has no
     image tower that can be rebuilt.
     """
-    model = plain(source.backbone, source.scale, source.offset, name)
+    model = plain(source, name)
     pictures = export_proof.pictures(model.input.shape[1])
     expected = source.pictures(pictures)
     apart = _written(model, pictures, expected, source.origin, path)

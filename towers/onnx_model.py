@@ -19,8 +19,9 @@ from keras import layers
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from towers.copies import BLOCK_LAYERS
 from towers.onnx_graph import OnnxGraph
-from towers.plain import UnknownTowerError
+from towers.plain import ModelSource, UnknownTowerError
 
 _FILES = ("config.json", "preprocessor_config.json", "tokenizer_config.json", "tokenizer.json")
 _ACTIVATIONS = {"gelu": "gelu", "quick_gelu": "quick_gelu", "gelu_pytorch_tanh": "gelu_approximate"}
@@ -58,40 +59,36 @@ _OTHER_LAYERS = {
         "text_encoder.head": f"{_TEXT}/head",
     },
 }
-_BLOCK = ("layer_norm1", "layer_norm2", "self_attn", "mlp/fc1", "mlp/fc2")
-_BLOCKS = {
-    "CLIP": attrgetter("layer_norm_1", "layer_norm_2", "attention", "dense_1", "dense_2"),
-    "SigLIP": attrgetter("layer_norm1", "layer_norm2", "self_attn", "mlp.fc1", "mlp.fc2"),
-}
+_BLOCK = ("layer_norm1", "self_attn", "layer_norm2", "mlp/fc1", "mlp/fc2")  # as in BLOCK_LAYERS
 
 
 @dataclass(frozen=True)
-class OnnxModel:
-    """backbone: KerasHub's, with the weights of the files. preprocessor: the tokenizer. scale, offset: of pixels.
-    files, outputs: of texts and of pictures."""
+class OnnxPass:
+    """The forward pass of a model, by its ONNX files. scale, offset: of pixels. files, outputs: of texts and of
+    pictures. length, side: tokens of a text, and pixels of a side."""
 
-    backbone: Any
-    preprocessor: Tokenizer
     scale: NDArray[np.float32]
     offset: NDArray[np.float32]
     files: tuple[Path, Path]
     outputs: tuple[tuple[str, ...], tuple[str, ...]]
+    length: int
+    side: int
 
     def picture_vectors(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(n, S, S, 3) -> (n, d), of length 1, by the ONNX file."""
+        """(n, S, S, 3) -> (n, d), of length 1."""
         scaled = (pictures.astype(np.float32) * self.scale + self.offset).transpose(0, 3, 1, 2)
         return self._vectors(1, "pixel_values", scaled)
 
     def text_vectors(self, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
-        """(n, tokens) -> (n, d), of length 1, by the ONNX file."""
+        """(n, tokens) -> (n, d), of length 1."""
         return self._vectors(0, "input_ids", tokens.astype(np.int64))
 
     def _vectors(self, kind: int, name: str, rows: NDArray[Any]) -> NDArray[np.float32]:
-        length, side = self.backbone.text_encoder.max_sequence_length, self.backbone.vision_encoder.image_shape[0]
         given = {
-            "input_ids": np.zeros((1, length), np.int64),
-            "attention_mask": np.ones((1, length), np.int64),  # what follows the end of a text is not seen from there
-            "pixel_values": np.zeros((1, 3, side, side), np.float32),
+            "input_ids": np.zeros((1, self.length), np.int64),
+            # What follows the end of a text is not seen from there.
+            "attention_mask": np.ones((1, self.length), np.int64),
+            "pixel_values": np.zeros((1, 3, self.side, self.side), np.float32),
         }
         path, outputs = self.files[kind], self.outputs[kind]
         options = onnxruntime.SessionOptions()
@@ -114,7 +111,7 @@ def has_onnx(directory: Path) -> bool:
     return any(any(each.glob("*.onnx")) for each in (directory, directory / "onnx"))
 
 
-def read_onnx(directory: Path) -> OnnxModel:
+def read_onnx(directory: Path) -> ModelSource:
     """Reads text_model.onnx and vision_model.onnx, or model.onnx, with the files of settings and the tokenizer. Raises
     UnknownTowerError if one is missing, or the model is not a CLIP or SigLIP of float32 as they are published."""
     if missing := [name for name in _FILES if not (directory / name).is_file()]:
@@ -136,7 +133,10 @@ def read_onnx(directory: Path) -> OnnxModel:
     if mean.shape != (3,) or deviation.shape != (3,):
         raise UnknownTowerError("preprocessor_config.json lacks image_mean or image_std, one number for each colour")
     scale, offset = ((factor / deviation).astype(np.float32), (-mean / deviation).astype(np.float32))
-    return OnnxModel(backbone, tokenizer, scale, offset, files, _OUTPUTS[name])
+    length, side = backbone.text_encoder.max_sequence_length, backbone.vision_encoder.image_shape[0]
+    by_files = OnnxPass(scale, offset, files, _OUTPUTS[name], length, side)
+    origin = f"ONNX: {directory.name}"
+    return ModelSource(backbone, tokenizer, scale, offset, origin, by_files.picture_vectors, by_files.text_vectors)
 
 
 def _graph_files(directory: Path) -> tuple[Path, Path]:
@@ -200,7 +200,7 @@ def _backbone(name: str, settings: Sequence[Mapping[str, Any]], graphs: Sequence
         _fill(attrgetter(layer)(made), graphs[kind], scope, epsilons[kind])
     for kind, encoder in enumerate((text, vision)):
         for number, block in enumerate(encoder.encoder_layers):
-            for layer, part in zip(_BLOCKS[name](block), _BLOCK, strict=True):
+            for layer, part in zip(BLOCK_LAYERS[name](block), _BLOCK, strict=True):
                 _fill(layer, graphs[kind], f"{blocks[kind]}.{number}/{part}", epsilons[kind])
     if name == "CLIP":
         vision.embedding.class_embedding.assign(seen.constant("vision_model.embeddings.class_embedding"))

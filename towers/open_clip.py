@@ -15,7 +15,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from towers.plain import UnknownTowerError
+from towers.plain import ModelSource, UnknownTowerError
 from towers.safetensors_file import read_tensors
 
 SETTINGS, WEIGHTS = "open_clip_config.json", "open_clip_model.safetensors"
@@ -32,18 +32,16 @@ Tensors = Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class OpenClipModel:
-    """backbone, preprocessor: KerasHub's, with the weights and the words of the file. scale, offset: of pixels."""
+class OpenClipPass:
+    """The forward pass of a model, by its tensors alone. scale, offset: of pixels."""
 
-    backbone: Any
-    preprocessor: Any
     scale: NDArray[np.float32]
     offset: NDArray[np.float32]
     tensors: Tensors
     settings: Mapping[str, Any]
 
     def picture_vectors(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(n, S, S, 3) -> (n, d), of length 1, by the tensors alone."""
+        """(n, S, S, 3) -> (n, d), of length 1."""
         t, cfg = self.tensors, self.settings["vision_cfg"]
         side, size = cfg["patch_size"], len(pictures)
         grid = pictures.shape[1] // side
@@ -56,7 +54,7 @@ class OpenClipModel:
         return _unit(_normed(x[:, 0], t, "visual.ln_post") @ t["visual.proj"])
 
     def text_vectors(self, tokens: NDArray[np.int32]) -> NDArray[np.float32]:
-        """(n, tokens) -> (n, d), of length 1, by the tensors alone."""
+        """(n, tokens) -> (n, d), of length 1."""
         t, cfg = self.tensors, self.settings["text_cfg"]
         x = t["token_embedding.weight"][tokens] + t["positional_embedding"][: tokens.shape[1]]
         unseen = np.triu(np.full((tokens.shape[1],) * 2, -np.inf, np.float32), 1)
@@ -80,7 +78,7 @@ class OpenClipModel:
         return x
 
 
-def read_model(directory: Path) -> OpenClipModel:
+def read_model(directory: Path) -> ModelSource:
     """Reads open_clip_config.json, open_clip_model.safetensors, vocab.json and merges.txt. Raises UnknownTowerError if
     one is missing, or the model is not a CLIP of two plain transformers."""
     missing = [name for name in _FILES if not (directory / name).is_file()]
@@ -104,9 +102,10 @@ def read_model(directory: Path) -> OpenClipModel:
     preprocessor = keras_hub.models.CLIPPreprocessor(
         words, sequence_length=settings["text_cfg"].get("context_length", 77)
     )
-    backbone = _backbone(settings, tensors)
     scale, offset = (np.asarray(each, np.float32) for each in (1 / (255 * deviation), -mean / deviation))
-    return OpenClipModel(backbone, preprocessor, scale, offset, tensors, settings)
+    backbone, found = _backbone(settings, tensors), OpenClipPass(scale, offset, tensors, settings)
+    origin = f"OpenCLIP: {directory.name}"
+    return ModelSource(backbone, preprocessor, scale, offset, origin, found.picture_vectors, found.text_vectors)
 
 
 def _backbone(settings: Mapping[str, Any], t: Tensors) -> Any:

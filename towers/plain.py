@@ -1,9 +1,11 @@
-"""Rebuilds an image tower of KerasHub from Keras's own layers, with the same weights. Knows no files and no presets.
+"""Rebuilds an image tower of KerasHub from Keras's own layers, with the same weights. Owns the record of a model to
+export. Knows no files and no presets.
 
 A file of KerasHub's layers can be loaded only where KerasHub is. These can be loaded wherever Keras is.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -11,19 +13,32 @@ import numpy as np
 from keras import layers, ops
 from numpy.typing import NDArray
 
-from towers.copies import affine, attended, clip_block, copied, expanded, filled, numbers, siglip_block
+from towers.copies import affine, attended, copied, encoded, expanded, filled, numbers
+
+
+@dataclass(frozen=True)
+class ModelSource:
+    """A model to export. backbone, preprocessor: KerasHub's, the latter of texts, or a tokenizer as it is, None for a
+    model without words. scale, offset: of pixels, numbers or one for each colour, None for none. origin: for people.
+    pictures, texts: its own vectors, of pictures and of tokens."""
+
+    backbone: Any
+    preprocessor: Any
+    scale: Any
+    offset: Any
+    origin: str
+    pictures: Callable[[NDArray[np.uint8]], NDArray[np.float32]]
+    texts: Callable[[NDArray[np.int32]], NDArray[np.float32]]
 
 
 class UnknownTowerError(Exception):
     """The backbone has no image tower that can be rebuilt; the text says which ones have."""
 
 
-def plain(backbone: Any, scale: Any, offset: Any, name: str) -> keras.Model:
-    """The image tower as a model: uint8 RGB (n, S, S, 3) -> float32 (n, d) of length 1.
-
-    scale, offset: of the preset's image converter, numbers or one for each colour, None for none. Raises
-    UnknownTowerError for a backbone that is not of DINOv2, CLIP or SigLIP.
-    """
+def plain(source: ModelSource, name: str) -> keras.Model:
+    """The image tower as a model: uint8 RGB (n, S, S, 3) -> float32 (n, d) of length 1. Raises UnknownTowerError for a
+    backbone that is not of DINOv2, CLIP or SigLIP."""
+    backbone = source.backbone
     build = _TOWERS.get(type(backbone).__name__)
     if build is None:
         raise UnknownTowerError(
@@ -32,7 +47,7 @@ def plain(backbone: Any, scale: Any, offset: Any, name: str) -> keras.Model:
         )
     tower = getattr(backbone, "vision_encoder", backbone)
     pixels = keras.Input(tower.image_shape, dtype="uint8", name="pixels")
-    scaled = layers.Rescaling(_listed(scale, 1.0), _listed(offset, 0.0), name="scaled")(pixels)
+    scaled = layers.Rescaling(_listed(source.scale, 1.0), _listed(source.offset, 0.0), name="scaled")(pixels)
     vector = layers.UnitNormalization(name="vector")(build(backbone, scaled))
     return keras.Model(pixels, vector, name=name)
 
@@ -86,9 +101,7 @@ def _clip(backbone: Any, images: Any) -> Any:
     tokens = _patches(images, tower.embedding.patch_embedding)
     places = _table(tower.embedding)
     x = _placed(tokens, numbers(tower.embedding.class_embedding)[None] + places[:1], places[1:])
-    x = copied(tower.pre_layer_norm, "norm_before")(x)
-    for number, block in enumerate(tower.encoder_layers):
-        x = clip_block(block, f"block{number}", x)
+    x = encoded(tower, "CLIP", copied(tower.pre_layer_norm, "norm_before")(x))
     return copied(backbone.vision_projection, "projection")(_first(copied(tower.layer_norm, "norm")(x)))
 
 
@@ -96,9 +109,7 @@ def _siglip(backbone: Any, images: Any) -> Any:
     tower = backbone.vision_encoder
     tokens = _patches(images, tower.embedding.patch_embedding)
     places = _table(tower.embedding)
-    x = _placed(tokens, places[:0], places)
-    for number, block in enumerate(tower.encoder_layers):
-        x = siglip_block(block, f"block{number}", x)
+    x = encoded(tower, "SigLIP", _placed(tokens, places[:0], places))
     x = copied(tower.post_layer_norm, "norm")(x)
     head = tower.head
     probe = affine(_only_first(x), np.zeros(x.shape[-1]), numbers(head.probe)[0], "probe")

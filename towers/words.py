@@ -8,7 +8,7 @@ import numpy as np
 from keras import layers, ops
 from numpy.typing import NDArray
 
-from towers.copies import affine, clip_block, copied, filled, numbers, siglip_block
+from towers.copies import affine, copied, encoded, filled, numbers
 from towers.plain import UnknownTowerError
 
 
@@ -35,9 +35,7 @@ def original_vectors(backbone: Any, tokens: NDArray[np.int32]) -> NDArray[np.flo
 def _clip(backbone: Any, tokens: Any) -> Any:
     tower = backbone.text_encoder
     places = numbers(tower.embedding.position_embedding.position_embeddings)
-    x = _embedded(tower.embedding.token_embedding, places, tokens)
-    for number, block in enumerate(tower.encoder_layers):
-        x = clip_block(block, f"block{number}", x)
+    x = encoded(tower, "CLIP", _embedded(tower.embedding.token_embedding, places, tokens))
     x = copied(tower.layer_norm, "norm")(x)
     # The token that ends a text has the largest number, and the first of them ends it.
     end = ops.expand_dims(ops.expand_dims(ops.argmax(tokens, axis=-1), -1), -1)
@@ -49,9 +47,7 @@ def _siglip(backbone: Any, tokens: Any) -> Any:
     tower = backbone.text_encoder
     embedding = tower.embedding
     places = numbers(embedding.position_embedding.embeddings)[ops.convert_to_numpy(embedding.position_ids)[0]]
-    x = _embedded(embedding.token_embedding, places, tokens)
-    for number, block in enumerate(tower.encoder_layers):
-        x = siglip_block(block, f"block{number}", x)
+    x = encoded(tower, "SigLIP", _embedded(embedding.token_embedding, places, tokens))
     x = layers.Cropping1D((x.shape[1] - 1, 0), name="last")(copied(tower.post_layer_norm, "norm")(x))
     return copied(tower.head, "projection")(layers.Reshape((x.shape[-1],), name="end")(x))
 

@@ -2,7 +2,6 @@
 it; a removed one must be gone from the sheet."""
 
 from collections.abc import Callable, Iterable, Iterator
-from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
@@ -13,7 +12,7 @@ from benchmarks.whole.sheets import Answers
 from pipelines.library import ingest, picture_sources, queries, snapshots
 from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD
-from stages.decode.stl10_records import pictures as records
+from stages.decode.stl10_records import records, upright
 from stages.files import blocks
 
 MOST_ADDED = 1_000
@@ -131,11 +130,11 @@ def _write_more(place: Path, directory: Path, number: int) -> None:
     with records_file.open("wb") as file:
         PhotographPieces(seed=1).write(file, number)
     with records_file.open("rb") as file:
-        for index, (_, picture) in enumerate(records(b"", file)):
-            Image.fromarray(picture).save(new / f"{index:04}.png")
+        for index, record in enumerate(records(b"", file)):
+            _write_png(new / f"{index:04}.png", record)
     new.rename(directory)
 
 
 def _write_png(path: Path, record: bytes) -> None:
-    ((_, picture),) = records(b"", BytesIO(record))
+    (picture,) = upright(record)
     Image.fromarray(picture).save(path)

@@ -16,7 +16,7 @@ from pipelines.library.datasets import stl10
 from pipelines.library.datasets.stl10 import Stl10Split
 from pipelines.library.picture_sources import PictureSource
 from stages.decode.stl10 import RECORD, record_name
-from stages.decode.stl10_records import pictures as records
+from stages.decode.stl10_records import upright
 
 MOST_QUERIES = 1_000
 """The most queries of a library, of which they are a tenth."""
@@ -50,7 +50,7 @@ class Supply:
     def sample(self, count: int, side: int) -> NDArray[np.uint8]:
         """The first pictures of the library, (count, side, side, 3) RGB."""
         with self.library.open("rb") as file:
-            found = [picture for _, (_, picture) in zip(range(count), records(b"", file), strict=False)]
+            found = [*upright(file.read(count * RECORD))]
         if side != found[0].shape[0]:
             found = [np.asarray(Image.fromarray(each).resize((side, side))) for each in found]
         return np.stack(found)

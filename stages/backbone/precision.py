@@ -10,6 +10,8 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
+from stages.backbone.export_proof import apart
+
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
 """Keras's names. Mixed: the weights are float32, and the layers compute in the other type."""
 
@@ -63,9 +65,7 @@ def drift(before: NDArray[np.float32], after: NDArray[np.float32], k: int = 3) -
     """Compares the vectors, (n, d) with n > k, of the same pictures in two precisions."""
     nearest = [_nearest(each.astype(np.float64), k) for each in (before, after)]
     kept = np.mean([len(np.intersect1d(*rows)) / k for rows in zip(*nearest, strict=True)])
-    moved = np.linalg.norm(after.astype(np.float64) - before, axis=1)
-    furthest = float((moved / np.maximum(np.linalg.norm(before, axis=1), 1e-30)).max())
-    return PrecisionDrift(float(kept), furthest, k, len(before))
+    return PrecisionDrift(float(kept), apart(before, after), k, len(before))
 
 
 def _nearest(vectors: NDArray[np.float64], k: int) -> NDArray[np.int64]:

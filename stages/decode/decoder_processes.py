@@ -26,9 +26,10 @@ import numpy as np
 
 from stages.decode import picture_normaliser
 from stages.decode.decoders import BadPicture
-from stages.decode.picture_normaliser import FACTS, NormalisedPicture, PictureRegion
+from stages.decode.picture_normaliser import NormalisedPicture, PictureRegion
 from stages.record.file_kinds import FileKind
 from stages.record.framing import Framing, PictureSquare
+from stages.record.sources import Source
 
 MOST = 4
 """Most processes: with more, reading the files is what takes the time."""
@@ -165,8 +166,7 @@ class _Process:
             raise MemoryError(reply["memory"])
         square = np.frombuffer(pixels, np.uint8).reshape(framing.side, framing.side, 3)
         framed = PictureSquare(square, tuple(reply["framed"]))
-        facts = {name: reply[name] for name in FACTS}
-        return NormalisedPicture(framed, tuple(reply["size"]), coded=coded, thumbnail=thumbnail, **facts)
+        return NormalisedPicture(framed, Source(*reply["facts"]), coded, thumbnail)
 
     def kill(self) -> None:
         """Ends it, whatever it does."""
@@ -258,8 +258,7 @@ def main() -> None:
             pixels = np.ascontiguousarray(found.framed.pixels).tobytes()
             contents = pixels, found.coded, found.thumbnail
             sizes = dict(zip(_CONTENTS, map(len, contents), strict=True))
-            facts = {"framed": found.framed.size, "size": found.size} | {name: getattr(found, name) for name in FACTS}
-            _send(out, facts | sizes, *contents)
+            _send(out, {"framed": found.framed.size, "facts": found.facts} | sizes, *contents)
 
 
 @contextmanager

@@ -44,7 +44,7 @@ from stages.record.file_limits import (
     MAX_WHOLE_JPEG_2000_PIXELS,
     MAX_WHOLE_JPEG_PIXELS,
 )
-from stages.record.sources import LOSSLESS, LOSSY, PALETTE, RAW
+from stages.record.sources import LOSSLESS, LOSSY, PALETTE, RAW, Source
 
 # Decoders by name, not Image.open, which tries every plugin and rejects a JPEG whose extra frames are damaged.
 _DECODERS: dict[FileKind, type[ImageFile.ImageFile]] = {
@@ -138,21 +138,25 @@ class PictureFile:
         canvas.paste(picture.convert("RGB").crop(box), box)
         return canvas, turn
 
-    def facts(self) -> dict[str, Any]:
-        """The fields of Source that a decoded picture's file tells without its pixels. What was written outside of the
-        picture comes before the same in it."""
+    def facts(self, size: tuple[int, int], pixels: str = "") -> Source:
+        """What a decoded picture's file tells, without its path, hash and bytes. size, pixels: of the upright picture.
+        What was written outside of the picture comes before the same in it."""
         told = self.notes, exif.notes(self.picture)
         latitude, longitude = next((each.place for each in told if each.place), (None, None))
-        return {
-            "taken": told[0].taken or told[1].taken,
-            "coding": self.coding,
-            "encoder": self.encoder,
-            "camera": told[0].camera or told[1].camera,
-            "lens": told[0].lens or told[1].lens,
-            "latitude": latitude,
-            "longitude": longitude,
-            "format": self.format,
-        }
+        return Source(
+            "",
+            "",
+            *size,
+            taken=told[0].taken or told[1].taken,
+            coding=self.coding,
+            encoder=self.encoder,
+            pixels=pixels,
+            camera=told[0].camera or told[1].camera,
+            lens=told[0].lens or told[1].lens,
+            latitude=latitude,
+            longitude=longitude,
+            format=self.format,
+        )
 
     def sample_bits(self) -> int | None:
         """The bits of a sample that is white in grey of more than 8 bits; None for 8 bits, and where no sample is."""

@@ -51,28 +51,20 @@ class PictureIdentity(NamedTuple):
 
 
 class NormalisedPicture(NamedTuple):
-    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. coded: the same for a
-    pack, and thumbnail: of the same part, a JPEG file; b"" if they were not asked for, as they never are of a region.
-    identity: None if it has not been computed. The others are as in Source; pixels is "" without a thumbnail."""
+    """A decoded picture. framed: normalised. facts: what decoding tells of its file, so without path, hash and bytes;
+    pixels is "" without a thumbnail. coded: the picture for a pack, and thumbnail: of the same part, a JPEG file;
+    b"" if they were not asked for, as they never are of a region. identity: None if it has not been computed."""
 
     framed: PictureSquare
-    size: tuple[int, int]
-    taken: str = ""
+    facts: Source
     coded: bytes = b""
     thumbnail: bytes = b""
     identity: PictureIdentity | None = None
-    coding: str = ""
-    encoder: str = ""
-    pixels: str = ""
-    camera: str = ""
-    lens: str = ""
-    latitude: float | None = None
-    longitude: float | None = None
-    format: str = ""
 
-
-FACTS = tuple(name for name in NormalisedPicture._fields if name in Source._fields)
-"""The names of the facts that decoding tells of a picture's file: those that Source has too."""
+    @property
+    def size(self) -> tuple[int, int]:
+        """The (width, height) of the picture in its file, upright."""
+        return self.facts.width, self.facts.height
 
 
 def picture_id(framed: PictureSquare) -> str:
@@ -130,13 +122,10 @@ def reframe(squares: Pixels, framing: Framing) -> list[NormalisedPicture]:
     return [
         NormalisedPicture(
             framed := framing.frame(pixels),
-            (side, side),
-            coded=coded_pictures.encode(pixels),
-            thumbnail=thumbnail(picture),
-            identity=PictureIdentity(picture_id(framed), hash),
-            coding=LOSSLESS,
-            encoder=_RECORD,
-            format=_RECORDS,
+            Source("", "", side, side, coding=LOSSLESS, encoder=_RECORD, format=_RECORDS),
+            coded_pictures.encode(pixels),
+            thumbnail(picture),
+            PictureIdentity(picture_id(framed), hash),
         )
         for pixels, picture, hash in zip(scaled, each, perceptual_hashes(scaled), strict=True)
     ]
@@ -160,9 +149,7 @@ def _whole(data: bytes, opened: PictureFile, framing: Framing, shown: bool) -> N
     rgb = _in_rgb(shown_part, opened, colours, enough=max(width, height, SIDE))
     resized = _resized(rgb, (width, height))
     coded, shown_as = (coded_pictures.encode(resized), thumbnail(rgb)) if shown else (b"", b"")
-    return NormalisedPicture(
-        framing.frame(resized), size, coded=coded, thumbnail=shown_as, pixels=pixels, **opened.facts()
-    )
+    return NormalisedPicture(framing.frame(resized), opened.facts(size, pixels), coded, shown_as)
 
 
 def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> NormalisedPicture:
@@ -180,7 +167,7 @@ def _cut_out(opened: PictureFile, framing: Framing, region: PictureRegion) -> No
     cut = upright.crop((*begin, *end))
     colours = colour_profiles.conversion(opened.picture)
     rgb = _in_rgb(cut.crop(framing.kept(cut.size)), opened, colours, enough=framing.side)
-    return NormalisedPicture(framing.frame(_resized(rgb, framing.scaled(cut.size))), size, **opened.facts())
+    return NormalisedPicture(framing.frame(_resized(rgb, framing.scaled(cut.size))), opened.facts(size))
 
 
 def _in_rgb(picture: Image.Image, opened: PictureFile, colours: ColourConversion | None, enough: int) -> Image.Image:

@@ -13,10 +13,9 @@ import shutil
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from stages.datum.contract import DatumInput, spool
 from stages.decode import stl10, stl10_records
@@ -24,7 +23,7 @@ from stages.decode.archives.archive_member import DAMAGED_MEMBER, ArchiveMember,
 from stages.decode.archives.archive_reader import members
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.decoders import BadPicture
-from stages.decode.picture_normaliser import FACTS, NormalisedPicture, PictureIdentity
+from stages.decode.picture_normaliser import NormalisedPicture, PictureIdentity
 from stages.decode.record_blocks import RecordBlocks
 from stages.decode.recorded_pictures import Fetch, fetched
 from stages.record import pfs_names, url_records
@@ -61,20 +60,14 @@ class UnreadableFile:
     reason: str
 
 
-class _Pending(Protocol):
-    def result(self) -> NormalisedPicture:
-        """Waits for it."""
-
-    def cancel(self) -> object:
-        """Gives it up."""
-
-
 @dataclass(frozen=True)
 class _Decoding:
-    """A picture that is being decoded. source: without the facts that decoding tells."""
+    """A picture that is being decoded. source: without the facts that decoding tells. result: waits for it. cancel:
+    gives it up."""
 
     source: Source
-    found: _Pending
+    result: Callable[[], NormalisedPicture]
+    cancel: Callable[[], object] = lambda: None
 
 
 _Found = DecodedPicture | UnreadableFile | _Decoding
@@ -119,7 +112,7 @@ def _decoded(found: Iterable[_Found]) -> Iterator[DecodedPicture | UnreadableFil
     finally:
         for each in waiting:
             if isinstance(each, _Decoding):
-                each.found.cancel()
+                each.cancel()
 
 
 def _size(each: _Found) -> int:
@@ -130,12 +123,10 @@ def _outcome(each: _Found) -> DecodedPicture | UnreadableFile:
     if not isinstance(each, _Decoding):
         return each
     try:
-        found = each.found.result()
+        found = each.result()
     except BadPicture as failure:
         return UnreadableFile(each.source.path, str(failure))
-    width, height = found.size
-    facts = {name: getattr(found, name) for name in FACTS}
-    source = each.source._replace(width=width, height=height, **facts)
+    source = found.facts._replace(path=each.source.path, sha256=each.source.sha256, bytes=each.source.bytes)
     return DecodedPicture(source, found.framed, found.coded, found.thumbnail, found.identity)
 
 
@@ -267,7 +258,7 @@ class _Reader:
             )
         data = head + stream.read(size - len(head))
         found = self.decoders.submit(data, kind, self.framing)
-        return _Decoding(Source(true, hashlib.sha256(data).hexdigest(), bytes=len(data)), found)
+        return _Decoding(Source(true, hashlib.sha256(data).hexdigest(), bytes=len(data)), found.result, found.cancel)
 
     def stl10(self, stream: stl10_records.ByteStream, head: bytes, size: int, true: str) -> Iterator[_Found]:
         alone = stl10.is_record_name(true)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from stages.decode import picture_normaliser, stl10_records
 from stages.decode.picture_normaliser import NormalisedPicture
@@ -20,27 +22,13 @@ class RecordBlocks:
         self._most = min(_MOST, max(1, _BYTES // (3 * framing.side**2)))
         self._block = _Block(framing)
 
-    def add(self, record: bytes) -> BlockRecord:
-        """A record, which is normalised with those next to it when one of them is asked for."""
+    def add(self, record: bytes) -> Callable[[], NormalisedPicture]:
+        """What gives the picture of a record, which is normalised with those next to it when one of them is asked
+        for."""
         if self._block.found or len(self._block.records) == self._most:
             self._block = _Block(self._framing)
         self._block.records.append(record)
-        return BlockRecord(self._block, len(self._block.records) - 1)
-
-
-@dataclass(frozen=True)
-class BlockRecord:
-    """One record of a block."""
-
-    block: _Block
-    row: int
-
-    def result(self) -> NormalisedPicture:
-        """The picture."""
-        return self.block.normalised()[self.row]
-
-    def cancel(self) -> None:
-        """Nothing is done ahead that could be given up."""
+        return partial(self._block.picture, len(self._block.records) - 1)
 
 
 @dataclass
@@ -49,8 +37,8 @@ class _Block:
     records: list[bytes] = field(default_factory=list)
     found: list[NormalisedPicture] = field(default_factory=list)
 
-    def normalised(self) -> list[NormalisedPicture]:
+    def picture(self, row: int) -> NormalisedPicture:
         if not self.found:
             self.found = picture_normaliser.reframe(stl10_records.upright(b"".join(self.records)), self.framing)
             self.records.clear()
-        return self.found
+        return self.found[row]

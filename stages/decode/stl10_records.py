@@ -21,12 +21,6 @@ class ByteStream(Protocol):
         """The next `size` bytes, fewer only at the end."""
 
 
-def pictures(head: bytes, stream: ByteStream) -> Iterator[tuple[bytes, Pixels]]:
-    """Each record as its bytes and its picture, uint8 (96, 96, 3) RGB. Parameters and errors as for `records`."""
-    for record in records(head, stream):
-        yield record, upright(record)[0]
-
-
 def records(head: bytes, stream: ByteStream) -> Iterator[bytes]:
     """Each record's bytes, read one at a time.
 

@@ -141,8 +141,7 @@ def read_coarse(index: DatumInput, count: int, dimension: int) -> CoarseRows | N
 
 def read_hashes(index: DatumInput) -> Hashes:
     """The perceptual hashes of the segment's pictures, uint64 (n,). Raises StageError for anything else."""
-    with _file(index, "hashes.npy").open("rb") as file:
-        content = file.read()
+    content = _file(index, "hashes.npy").read_bytes()
     unread = f"the hashes.npy of segment {index.repo_path} cannot be read"
     with damage_as(lambda error: StageError(f"{unread} ({error}); {_AGAIN}")):
         found: Hashes = np.load(io.BytesIO(content), allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]

@@ -14,9 +14,9 @@ import numpy as np
 
 from stages.knn.backend import Distances, Floats, Mask, PreparedQueries, Rows
 from stages.knn.blas_threads import cores, in_threads
-from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, gathered, pair_distances, part_of
+from stages.knn.joint_queries import DistanceMeasure, JointQueries, LibraryPart, gathered, pair_distances, points_at
 from stages.knn.searcher_factory import open_bounding
-from stages.knn.top_k import NONE, TopK, empty, least, merge, room, smallest
+from stages.knn.top_k import NONE, TopK, empty, least, merge, room, smallest, stacked
 from stages.knn.vector_set import UNIT_ROUNDING, VectorSet
 
 _EXTRA = 28
@@ -71,21 +71,18 @@ def nearest(parts: Sequence[LibraryPart], questions: JointQueries, k: int, admit
     Returns min(k, rows admitted) columns.
     """
     count = parts[-1].rows.stop if admitted is None else int(np.count_nonzero(admitted))
-    found = empty(len(questions), min(k, count))
-    if not count or not len(questions):
-        return found
+    k = min(k, count)
+    if not k or not len(questions):
+        return empty(len(questions), k)
     if admitted is not None:
         parts = [part for part in parts if admitted[part.rows].any()]
         questions = questions.leaving_out(admitted[questions.out])
         if count * _FEW <= len(admitted) and 4 * count * questions.points.dimension <= _TOGETHER:
-            return _among(parts, questions, min(k, count), np.flatnonzero(admitted))
+            return _among(parts, questions, k, np.flatnonzero(admitted))
     width = sum(len(part.points) for part in parts)
     step = max(1, _AT_ONCE * len(questions) // (4 * width * len(questions.points)))
-    for start in range(0, len(questions), step):
-        some = slice(start, start + step)
-        answer = _Search(parts, questions.part(some), admitted).nearest(min(k, count))
-        found.distances[some], found.rows[some] = answer.distances, answer.rows
-    return found
+    blocks = (questions.part(slice(start, start + step)) for start in range(0, len(questions), step))
+    return stacked(_Search(parts, some, admitted).nearest(k) for some in blocks)
 
 
 def _among(parts: Sequence[LibraryPart], questions: JointQueries, k: int, rows: Rows) -> TopK:
@@ -93,14 +90,8 @@ def _among(parts: Sequence[LibraryPart], questions: JointQueries, k: int, rows: 
     these lie, in a core's cache; for more of them the rows are put together. No thread is started that others might
     hold up."""
     if len(questions.points) <= _ASKED:
-        each = [_compared(parts, questions.part(slice(at, at + 1)), k, rows) for at in range(len(questions))]
-        return TopK(
-            *(np.concatenate(found) for found in zip(*((one.distances, one.rows) for one in each), strict=True))
-        )
-    of = part_of(parts, rows)
-    points = VectorSet.gathered(
-        [each.points for each in parts], of, rows - np.array([each.start for each in parts])[of]
-    )
+        return stacked(_compared(parts, questions.part(slice(at, at + 1)), k, rows) for at in range(len(questions)))
+    points = points_at(parts, rows)
     part = LibraryPart(0, points, open_bounding(points.prepared))
     found = nearest([part], replace(questions, out=np.searchsorted(rows, questions.out)), k)
     return TopK(found.distances, np.where(found.rows == NONE, NONE, rows[found.rows]))
@@ -142,8 +133,7 @@ class _Search:
         count = len(self._questions)
         size = max(_FEWEST, -(-count // cores()))
         blocks = [slice(start, start + size) for start in range(0, count, size)]
-        found = in_threads(partial(self._block, bounds, k), blocks)
-        return TopK(*(np.concatenate(each) for each in zip(*((one.distances, one.rows) for one in found), strict=True)))
+        return stacked(in_threads(partial(self._block, bounds, k), blocks))
 
     def _bounds(self) -> _Bounds:
         """The bounds of all rows for each question; infinite for rows that are not admitted, left out, or none."""

@@ -14,14 +14,10 @@ SHARE = 0.6
 
 
 class CardLibrary(Protocol):
-    """A library that can lie on a card. size: its bytes there."""
+    """A library that can lie on a card. size: its bytes there. on_card: what it is there, or None."""
 
     size: int
-
-    @property
-    def on_card(self) -> Any:
-        """What it is on the card, or None."""
-        ...
+    on_card: Any
 
     def load(self) -> None:
         """Copies it to the card. Raises the card's errors."""

@@ -22,7 +22,7 @@ from threadpoolctl import ThreadpoolController
 
 from stages.datum.contract import StageError
 from stages.knn.backend import Rows, Vectors
-from stages.knn.top_k import NONE, Searcher, TopK, empty, merge
+from stages.knn.top_k import NONE, Searcher, TopK, empty, merge, stacked
 from stages.knn.vector_set import VectorSet
 
 FILE = "codes.bin"
@@ -108,15 +108,14 @@ class CodeSearcher:
         """See Searcher."""
         queries.must_match(self._library)
         columns = min(k, len(self._library))
-        found = empty(len(queries), columns)
+        if not len(queries):
+            return empty(0, columns)
         if exclude is None:
             exclude = np.full(len(queries), NONE, dtype=np.int64)
-        for start in range(0, len(queries), _QUERY_BLOCK):
-            some = slice(start, start + _QUERY_BLOCK)
-            part = self._codes.nearest(self._library, queries.part(some), columns, exclude[some])
-            found.distances[some], found.rows[some] = part.distances, part.rows
-        if len(queries):
-            self._report(self._said)
+        blocks = [slice(start, start + _QUERY_BLOCK) for start in range(0, len(queries), _QUERY_BLOCK)]
+        nearest = self._codes.nearest
+        found = stacked(nearest(self._library, queries.part(some), columns, exclude[some]) for some in blocks)
+        self._report(self._said)
         return found
 
 

@@ -59,23 +59,18 @@ class CumlBackend:
         self.size = library.nbytes
         rows = max(1, int(_CARD.available() * share) // (4 * library.shape[1]))
         self._parts = [slice(start, min(start + rows, len(library))) for start in range(0, len(library), rows)]
-        self._copy: _CardCopy | None = None
+        self.on_card: _CardCopy | None = None
         if self._whole:
             _CARD.use(self)
-
-    @property
-    def on_card(self) -> _CardCopy | None:
-        """The whole library, or None."""
-        return self._copy
 
     def load(self) -> None:
         """Copies the whole library to the GPU."""
         vectors = cupy.asarray(self._library)
-        self._copy = _CardCopy(_fit(vectors), vectors)
+        self.on_card = _CardCopy(_fit(vectors), vectors)
 
     def unload(self) -> None:
         """Lets go of the copy, which is freed with the last reference."""
-        self._copy = None
+        self.on_card = None
 
     @property
     def _whole(self) -> bool:

@@ -16,7 +16,7 @@ from stages.knn.blas_threads import cores, in_threads
 from stages.knn.bound_deviation import BoundDeviationError
 from stages.knn.candidate_prover import CandidateProver
 from stages.knn.fallback_backend import FallbackBackend
-from stages.knn.top_k import NONE, TopK, empty, merge
+from stages.knn.top_k import NONE, TopK, empty, merge, stacked
 from stages.knn.vector_set import VectorSet
 
 EXTRA = 28
@@ -81,27 +81,25 @@ class ExactSearcher:
         if exclude is None:
             exclude = np.full(len(queries), NONE, dtype=np.int64)
         columns = max(0, min(k, len(self._library) - int(bool(len(exclude)) and bool((exclude != NONE).all()))))
-        found = empty(len(queries), columns)
         if not columns or not len(queries):
-            return found
+            return empty(len(queries), columns)
         try:
-            self._answer(queries, columns, exclude, found)
+            return self._answer(queries, columns, exclude)
         except BoundDeviationError as deviation:
             # Answers that were given before passed the same audits, but would have the same flaw.
             if self.tally.queries or not isinstance(self._backend, FallbackBackend):
                 raise
             self._backend.give_up(str(deviation))
-            self._answer(queries, columns, exclude, found)
-        return found
+            return self._answer(queries, columns, exclude)
 
-    def _answer(self, queries: VectorSet, columns: int, exclude: Rows, found: TopK) -> None:
+    def _answer(self, queries: VectorSet, columns: int, exclude: Rows) -> TopK:
         threads = self._threads(len(queries))
         size = self._block_size(len(queries), threads)
         blocks = [slice(start, start + size) for start in range(0, len(queries), size)]
         parts = in_threads(lambda block: self._block(queries.part(block), columns, exclude[block]), blocks, threads)
-        for block, (part, tally) in zip(blocks, parts, strict=True):
-            found.distances[block], found.rows[block] = part.distances, part.rows
+        for _, tally in parts:
             self.tally.add(tally)
+        return stacked(part for part, _ in parts)
 
     def _threads(self, count: int) -> int:
         """The threads for so many queries: one for each core if the backend leaves these to us, and two if it has the
@@ -139,13 +137,10 @@ class ExactSearcher:
 
 
 def compare_with_all(queries: VectorSet, library: VectorSet, k: int, exclude: Rows) -> TopK:
-    """The k nearest rows of each query, without candidates. exclude: int64 (n,), a row to leave out, or NONE."""
-    found = empty(len(queries), k)
-    for start in range(0, len(queries), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        part = _compare(queries.part(some), library, k, exclude[some])
-        found.distances[some], found.rows[some] = part.distances, part.rows
-    return found
+    """The k nearest rows of each query, at least one, without candidates. exclude: int64 (n,), a row to leave out, or
+    NONE."""
+    blocks = [slice(start, start + _AT_ONCE) for start in range(0, len(queries), _AT_ONCE)]
+    return stacked(_compare(queries.part(some), library, k, exclude[some]) for some in blocks)
 
 
 def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows) -> TopK:

@@ -46,10 +46,6 @@ class HashBand(NamedTuple):
     order: Rows
     starts: Rows
 
-    def values(self, hashes: Hashes) -> Rows:
-        """The band's bits of hashes, int64."""
-        return _values(hashes, self.shift, self.width)
-
 
 class HashIndex:
     """n hashes, uint64 (n,). bits: in which those of a pair differ at most, 0 to 63. Hashes without a verdict are in no
@@ -100,7 +96,7 @@ class HashIndex:
 
     def _looked_up(self, queries: Hashes) -> Iterator[_Found]:
         for band in self.bands:
-            values = band.values(queries)
+            values = _values(queries, band.shift, band.width)
             for changed in _masks(band.width, band.radius):
                 place = values ^ changed
                 begin = band.starts[place]
@@ -124,6 +120,7 @@ class HashIndex:
 
 
 def _values(hashes: Hashes, shift: int, width: int) -> Rows:
+    """Some neighbouring bits of hashes, the lowest of them `shift`, int64."""
     return ((hashes >> np.uint64(shift)) & np.uint64((1 << width) - 1)).astype(np.int64)
 
 

@@ -113,15 +113,18 @@ def gathered(parts: Sequence[LibraryPart], row: Rows) -> tuple[Sequence[LibraryP
     one, so that all of them are compared in one call."""
     if len(parts) == 1 or len(row) > _SCATTERED * len(parts):
         return parts, row
-    of = part_of(parts, row)
     with others_turn():
-        points = VectorSet.gathered(
-            [part.points for part in parts], of, row - np.array([one.start for one in parts])[of]
-        )
+        points = points_at(parts, row)
     return [LibraryPart(0, points, parts[0].bounding)], np.arange(len(row))
 
 
-def part_of(parts: Sequence[LibraryPart], row: Rows) -> Rows:
+def points_at(parts: Sequence[LibraryPart], row: Rows) -> VectorSet:
+    """The vectors of these rows of the library, put together."""
+    of = _part_of(parts, row)
+    return VectorSet.gathered([each.points for each in parts], of, row - np.array([each.start for each in parts])[of])
+
+
+def _part_of(parts: Sequence[LibraryPart], row: Rows) -> Rows:
     """The number of the part that has each row."""
     at: Rows = np.searchsorted([part.start for part in parts], row, side="right") - 1
     return at
@@ -131,7 +134,7 @@ def _of_points(
     measure: DistanceMeasure, points: VectorSet, parts: Sequence[LibraryPart], point: Rows, row: Rows
 ) -> Distances:
     found = np.empty(len(row), np.float32)
-    at = part_of(parts, row)
+    at = _part_of(parts, row)
     for each in np.unique(at).tolist():
         chosen = np.flatnonzero(at == each)
         with others_turn():

@@ -5,6 +5,7 @@ Nothing is sorted for that: the minima of groups of columns are a few hundred nu
 these is a limit that at least `count` columns, and hardly any more, do not exceed. Knows no metric and no backend.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +46,12 @@ class Searcher(Protocol):
         another metric or dimension than the library's.
         """
         ...
+
+
+def stacked(parts: Iterable[TopK]) -> TopK:
+    """The answers to all queries, from those to some of them, at least one part, one after the other."""
+    distances, rows = zip(*((each.distances, each.rows) for each in parts), strict=True)
+    return TopK(np.concatenate(distances), np.concatenate(rows))
 
 
 def empty(count: int, k: int) -> TopK:

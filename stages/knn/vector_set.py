@@ -167,11 +167,6 @@ class VectorSet:
             return np.sqrt(squares).astype(np.float32)
         return (squares / 2).astype(np.float32)
 
-    def squares(self, distances: Distances) -> Floats:
-        """The squared Euclidean distances of `prepared` for these distances, except for roundings."""
-        double = distances.astype(np.float64)
-        return double**2 if self.metric == "euclidean" else 2 * double
-
     def at_least(self, squares: Floats) -> Distances:
         """Lower bounds of `distances` for pairs whose true squared distance is at least `squares`.
 

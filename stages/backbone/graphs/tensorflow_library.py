@@ -73,6 +73,7 @@ def array(library: Any, tensor: int) -> NDArray[np.float32]:
 
 
 _P, _S, _I = c_void_p, c_char_p, c_int
+_OUTPUTS, _POINTERS = POINTER(OperationOutput), POINTER(c_void_p)
 _SIGNATURES: dict[str, tuple[Any, ...]] = {  # result, arguments
     "TF_NewStatus": (_P,),
     "TF_GetCode": (_I, _P),
@@ -103,23 +104,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {  # result, arguments
     "TF_DeleteSessionOptions": (None, _P),
     "TF_NewSession": (_P, _P, _P, _P),
     "TF_DeleteSession": (None, _P, _P),
-    "TF_SessionRun": (
-        *(
-            None,
-            _P,
-            _P,
-            POINTER(OperationOutput),
-            POINTER(_P),
-            _I,
-            POINTER(OperationOutput),
-            POINTER(_P),
-            _I,
-            POINTER(_P),
-            _I,
-            _P,
-            _P,
-        ),
-    ),
+    "TF_SessionRun": (None, _P, _P, _OUTPUTS, _POINTERS, _I, _OUTPUTS, _POINTERS, _I, _POINTERS, _I, _P, _P),
 }
 
 

@@ -38,10 +38,10 @@ def decode_upload(
 ) -> tuple[QueryPicture, Pixels]:
     """A file, or a region of its picture, decoded here or as `normalise` does, with the pixels that are compared, uint8
     (side, side, 3). name: of its file, for people. Raises Refusal, with the reason that a rejected file has."""
-    framed, (width, height), *_ = _decoded(name, data, framing, region, normalise)
-    hashed = perceptual_hash(unpadded(framed))
-    asked = QueryPicture(name, picture_normaliser.picture_id(framed), None, hashed, width, height)
-    return asked, coded_pictures.compared(framed)
+    found = _decoded(name, data, framing, region, normalise)
+    hashed = perceptual_hash(unpadded(found.framed))
+    asked = QueryPicture(name, picture_normaliser.picture_id(found.framed), None, hashed, *found.size)
+    return asked, coded_pictures.compared(found.framed)
 
 
 def preview(data: bytes, normalise: PictureNormaliser = picture_normaliser.normalise) -> bytes:

@@ -277,7 +277,7 @@ def _record(chunks: Iterable[bytes], source: Source) -> OriginalFile | None:
     content = b"".join(chunks)
     if hashlib.sha256(content).hexdigest() != source.sha256:
         return None
-    ((_, pixels),) = stl10_records.pictures(b"", io.BytesIO(content))
+    (pixels,) = stl10_records.upright(content)
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG")
     crc = zlib.crc32(file.getbuffer())

@@ -54,15 +54,17 @@ def _decode(kind: FileKind, data: bytes) -> None:
         return
     # What is told of a file beside its pixels never changes these.
     assert np.array_equal(found.framed.pixels, normalise(data, kind, framing, region, during).framed.pixels)
-    assert len(found.pixels) in (0, 32)
+    assert len(found.facts.pixels) in (0, 32)
     assert found.framed.pixels.shape == (framing.side, framing.side, 3)
     assert min(found.size) > 0
     assert found.thumbnail.startswith(b"\xff\xd8") or region is not None
-    assert found.taken == "" or len(found.taken) == len("2026-01-31T12:00:00")
-    for name in (found.camera, found.lens):
+    assert found.facts.taken == "" or len(found.facts.taken) == len("2026-01-31T12:00:00")
+    for name in (found.facts.camera, found.facts.lens):
         assert len(name) <= 80 and (not name or name.isprintable())
-    assert (found.latitude is None) == (found.longitude is None)
-    assert found.latitude is None or (abs(found.latitude) <= 90 and abs(found.longitude or 0.0) <= 180)
+    assert (found.facts.latitude is None) == (found.facts.longitude is None)
+    assert found.facts.latitude is None or (
+        abs(found.facts.latitude) <= 90 and abs(found.facts.longitude or 0.0) <= 180
+    )
     assert len(picture_id(found.framed)) == 64
 
 

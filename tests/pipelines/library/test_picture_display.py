@@ -47,7 +47,7 @@ def test_a_file_on_disk(tmp_path: Path) -> None:
 def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
     write_stl10(tmp_path, 3, (1, 1))
     file = tmp_path / "unlabeled_X.bin"
-    expected = [pixels for _, pixels in stl10_records.pictures(b"", io.BytesIO(file.read_bytes()))]
+    expected = stl10_records.upright(file.read_bytes())
     for number in range(3):
         shown = picture_display.from_disk(f"{file}/{number:06}")
         assert shown is not None

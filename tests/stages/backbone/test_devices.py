@@ -86,17 +86,6 @@ def test_a_fraction_limits_the_device() -> None:
     assert float(result) == 10
 
 
-PREPARE = "from stages.backbone import devices; import tensorflow as tf; print(devices.prepare({}))\n"
-GROWS = "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))\n"
-
-
-@pytest.mark.only_in_all
-def test_devices_are_prepared_before_the_first_tensor_and_again(tmp_path: Path) -> None:
-    said = fake_gpus.python(f"{PREPARE}tf.ones(3) + 1\nprint(devices.prepare({{}}))\n{GROWS}", tmp_path / "log")
-    assert said == ["1 GPU, memory taken: as it grows"] * 2 + ["True"]
-    assert (tmp_path / "log").read_text() == "1 GPU\n"
-
-
 @pytest.mark.only_in_all
 def test_a_tensor_before_the_preparation_is_an_error_that_says_so(tmp_path: Path) -> None:
     late = (
@@ -110,19 +99,16 @@ def test_a_tensor_before_the_preparation_is_an_error_that_says_so(tmp_path: Path
 
 
 @pytest.mark.only_in_all
-def test_other_settings_afterwards_are_an_error_that_says_so(tmp_path: Path) -> None:
-    other = (
-        f"{PREPARE}tf.ones(3) + 1\nfrom stages.datum import contract\n"
+def test_devices_are_prepared_for_the_first_model_and_again_but_not_otherwise(lite0: Path, tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path; from stages.datum import contract; from stages.backbone import backbones, devices\n"
+        "import tensorflow as tf\n"
+        f"print(backbones.load_keras(Path({str(lite0 / MODEL_FILE)!r})).count_params() > 0)\n"
+        "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))\n"
+        "print(devices.prepare({}))\n"
         "try:\n  devices.prepare({'GPU_MEMORY_GROWTH': 'false'})\nexcept contract.StageError as error:\n  print(error)"
     )
-    assert "the GPU's memory with other settings: " in fake_gpus.python(other, tmp_path / "log")[-1]
-
-
-@pytest.mark.only_in_all
-def test_a_model_that_is_loaded_prepares_the_devices(lite0: Path, tmp_path: Path) -> None:
-    program = (
-        "import sys; from pathlib import Path; from stages.backbone import backbones; import tensorflow as tf\n"
-        f"print(backbones.load_keras(Path({str(lite0 / MODEL_FILE)!r})).count_params() > 0)\n{GROWS}"
-    )
-    assert fake_gpus.python(program, tmp_path / "log") == ["True", "True"]
+    *said, refused = fake_gpus.python(program, tmp_path / "log")
+    assert said == ["True", "True", "1 GPU, memory taken: as it grows"]
+    assert "the GPU's memory with other settings: " in refused
     assert (tmp_path / "log").read_text() == "1 GPU\n"

@@ -147,10 +147,10 @@ def by_promotion(directory: Path) -> None:
 
 REASONS = (
     "its layers have",
+    "is incompatible",
     "numbers for each picture",
     "layers, and the most are",
     "has more than 4 MiB",
-    "is incompatible with the layer",
 )
 
 DOORS = [by_push, by_features_or_the_service, by_training, by_promotion]
@@ -188,23 +188,14 @@ def fine(directory: Path) -> Path:
 
 
 @pytest.mark.usefixtures("_warm")
-@pytest.mark.parametrize("door", DOORS, ids=lambda door: str(door.__name__))
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-def test_every_door_refuses_a_model_that_is_larger_than_its_file(
-    tmp_path: Path, name: str, door: Callable[[Path], None]
-) -> None:
+def test_every_door_refuses_a_model_that_is_larger_than_its_file(tmp_path: Path, name: str) -> None:
     write(tmp_path / MODEL_FILE, CONFIGURATIONS[name]())
     (tmp_path / SPEC_FILE).write_text(format_spec(with_identity(tmp_path / MODEL_FILE)))
-    with soon_and_small(), pytest.raises(StageError) as error:
-        door(tmp_path)
-    words = (
-        "its layers have",
-        "is incompatible",
-        "numbers for each picture",
-        "layers, and the most are",
-        "has more than 4 MiB",
-    )
-    assert any(each in str(error.value) for each in words), error.value
+    for door in DOORS:
+        with soon_and_small(), pytest.raises(StageError) as error:
+            door(tmp_path)
+        assert any(each in str(error.value) for each in REASONS), (door, error.value)
 
 
 def with_identity(file: Path) -> BackboneSpec:

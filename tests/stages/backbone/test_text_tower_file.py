@@ -34,16 +34,14 @@ def exported(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_both_towers_are_taken_together(exported: Path, tmp_path: Path) -> None:
-    for out in (tmp_path / "one", tmp_path / "two"):
-        assert main([str(exported), f"--out={out}"]) == 0
-    assert (tmp_path / "one" / TEXT_FILE).read_bytes() == (tmp_path / "two" / TEXT_FILE).read_bytes()
+    assert main([str(exported), f"--out={tmp_path / 'one'}"]) == 0
     tower, original = load_text_tower(tmp_path / "one"), load_text_tower(exported)
     assert tower is not None and original is not None
     assert tower.embed(["a red boat"]).tobytes() == original.embed(["a red boat"]).tobytes()
 
-    apart = [str(exported / "small.keras"), f"--text={exported / TEXT_FILE}", f"--out={tmp_path / 'three'}"]
+    apart = [str(exported / "small.keras"), f"--text={exported / TEXT_FILE}", f"--out={tmp_path / 'two'}"]
     assert main(apart) == 0
-    assert (tmp_path / "three" / TEXT_FILE).read_bytes() == (tmp_path / "one" / TEXT_FILE).read_bytes()
+    assert (tmp_path / "two" / TEXT_FILE).read_bytes() == (tmp_path / "one" / TEXT_FILE).read_bytes()
     assert main([str(exported / "small.keras"), f"--out={tmp_path / 'bare'}"]) == 0
     assert not (tmp_path / "bare" / TEXT_FILE).exists()
     assert (tmp_path / "bare" / MODEL_FILE).read_bytes() == (tmp_path / "one" / MODEL_FILE).read_bytes()

@@ -99,7 +99,7 @@ def test_cmyk_with_a_profile_of_rgb_and_grey_with_one_of_cmyk_are_read_as_withou
 )
 def test_a_profile_of_srgb_or_of_nothing_changes_no_byte(profile: bytes) -> None:
     plain, other = read(saved(SRGB)), read(saved(SRGB, icc_profile=profile))
-    assert (plain.thumbnail, plain.pixels) == (other.thumbnail, other.pixels)
+    assert (plain.thumbnail, plain.facts.pixels) == (other.thumbnail, other.facts.pixels)
     assert np.array_equal(plain.framed.pixels, other.framed.pixels)
 
 

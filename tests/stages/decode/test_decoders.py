@@ -16,11 +16,11 @@ from PIL.PngImagePlugin import PngInfo
 
 from stages.decode import decoders
 from stages.decode.decoders import BadPicture
-from stages.decode.picture_normaliser import NormalisedPicture, normalise
+from stages.decode.picture_normaliser import normalise
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.file_limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_WHOLE_JPEG_2000_PIXELS
 from stages.record.framing import CROP, Framing, Pixels
-from stages.record.sources import LOSSLESS as LOSSLESS_CODING, PALETTE
+from stages.record.sources import LOSSLESS as LOSSLESS_CODING, PALETTE, Source
 from tests.example_counts import examples
 from tests.stages.decode import drawn_scenes
 from tests.stages.decode.drawn_scenes import SIDE, scene
@@ -42,11 +42,12 @@ def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def read(data: bytes, side: int = SIDE) -> Pixels:
-    return described(data, side).framed.pixels
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP)).framed.pixels
 
 
-def described(data: bytes, side: int = SIDE) -> NormalisedPicture:
-    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP))
+def described(data: bytes) -> Source:
+    """What is told of the file."""
+    return normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).facts
 
 
 def difference(one: Pixels, other: Pixels) -> int:
@@ -222,12 +223,14 @@ def test_a_file_that_states_another_size_than_its_picture_has_is_refused(kind: s
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_the_size_is_that_of_the_upright_picture_and_the_date_the_cameras(kind: str, orientation: int) -> None:
     data = encode(stored(scene(400, 200), orientation), kind, exif=dated("2019:08:04 16:30:12", orientation))
-    assert described(data)[1:3] == ((400, 200), "2019-08-04T16:30:12")
+    found = described(data)
+    assert (found.width, found.height, found.taken) == (400, 200, "2019-08-04T16:30:12")
 
 
 @pytest.mark.parametrize("kind", ["GIF", "BMP", "JPEG2000", "JPEG"])
 def test_a_picture_without_a_date_has_none(kind: str) -> None:
-    assert described(encode(Image.fromarray(scene(160, 80)), kind))[1:3] == ((160, 80), "")
+    found = described(encode(Image.fromarray(scene(160, 80)), kind))
+    assert (found.width, found.height, found.taken) == (160, 80, "")
 
 
 @pytest.mark.parametrize(
@@ -250,7 +253,8 @@ def test_a_date_that_is_not_valid_is_none(date: str, expected: str) -> None:
 @pytest.mark.parametrize("orientation", [1, 6])
 def test_the_camera_is_the_files_also_of_a_turned_picture(kind: str, orientation: int) -> None:
     data = encode(stored(scene(160, 80), orientation), kind, exif=shot_with("Sony", "DSC-W1", orientation))
-    assert (described(data).size, described(data).camera) == ((160, 80), "Sony DSC-W1")
+    found = described(data)
+    assert (found.width, found.height, found.camera) == (160, 80, "Sony DSC-W1")
 
 
 @pytest.mark.parametrize(
@@ -406,9 +410,9 @@ def test_a_jpeg_that_lacks_its_end_alone_is_read_and_one_that_lacks_samples_refu
 )
 def test_plain_formats_keep_the_pixels(kind: str, mode: str) -> None:
     picture = Image.fromarray(scene(bands=4)).convert("RGB" if mode in ("1", "P") else mode).convert(mode)
-    found = described(encode(picture, kind))
-    assert np.array_equal(found.framed.pixels, read(encode(picture, "PNG")))
-    assert found.coding == (PALETTE if mode == "P" else LOSSLESS_CODING)
+    data = encode(picture, kind)
+    assert np.array_equal(read(data), read(encode(picture, "PNG")))
+    assert described(data).coding == (PALETTE if mode == "P" else LOSSLESS_CODING)
 
 
 def test_tga_is_read_as_coded_and_from_either_edge() -> None:
@@ -428,9 +432,9 @@ def test_netpbm_in_plain_text_with_comments_and_in_16_bits() -> None:
 def test_an_icon_is_its_largest_picture(inner: str) -> None:
     picture = Image.fromarray(scene(128, 128, bands=4))
     icon = encode(picture, "ICO", sizes=[(16, 16), (128, 128), (32, 32)], bitmap_format=inner)
-    found = described(icon, 128)
-    assert found.size == (128, 128)
-    assert difference(found.framed.pixels, read(encode(picture, "PNG"), 128)) <= 1
+    found = described(icon)
+    assert (found.width, found.height) == (128, 128)
+    assert difference(read(icon, 128), read(encode(picture, "PNG"), 128)) <= 1
 
 
 def test_an_icon_that_states_another_size_or_has_no_picture_is_refused() -> None:

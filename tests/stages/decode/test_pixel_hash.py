@@ -29,7 +29,7 @@ def dated(picture: Image.Image, orientation: int = 1) -> Image.Exif:
 
 def exact(*files: bytes) -> bool:
     """Whether all of them are exact copies of the first one."""
-    hashes = {read(file).pixels for file in files}
+    hashes = {read(file).facts.pixels for file in files}
     return hashes != {""} and len(hashes) == 1
 
 
@@ -88,18 +88,18 @@ def many(*pictures: Image.Image, kind: str) -> bytes:
 def test_what_a_decoder_does_not_show_is_never_an_exact_copy() -> None:
     picture, other = scene(1), scene(2)
     for kind in ("GIF", "PNG", "WEBP", "TIFF"):
-        assert read(many(picture, other, kind=kind)).pixels == ""
-    assert read(saved(picture, "JPEG") + saved(other, "JPEG")).pixels == ""  # as of a moving photograph
+        assert read(many(picture, other, kind=kind)).facts.pixels == ""
+    assert read(saved(picture, "JPEG") + saved(other, "JPEG")).facts.pixels == ""  # as of a moving photograph
     for kind in ("PNG", "GIF", "WEBP"):
         plain = saved(picture.quantize(64) if kind == "GIF" else picture, kind)
-        assert read(plain + b"\0" * 9).pixels == read(plain).pixels != ""
-        assert read(plain + b"an archive").pixels == ""
+        assert read(plain + b"\0" * 9).facts.pixels == read(plain).facts.pixels != ""
+        assert read(plain + b"an archive").facts.pixels == ""
     deep = Image.fromarray(np.asarray(picture.convert("L")).astype(np.uint16) * 257)
-    assert read(saved(deep)).pixels == read(saved(deep, "TIFF")).pixels == ""
+    assert read(saved(deep)).facts.pixels == read(saved(deep, "TIFF")).facts.pixels == ""
     layers = PngImagePlugin.PngInfo()
     layers.add(b"mkBT", b"layers" * 1000)
-    assert read(saved(picture, pnginfo=layers)).pixels == ""
-    assert read(dng(saved(picture, "JPEG"), 1)).pixels == ""
+    assert read(saved(picture, pnginfo=layers)).facts.pixels == ""
+    assert read(dng(saved(picture, "JPEG"), 1)).facts.pixels == ""
 
 
 def test_transparency_and_colours_make_a_difference() -> None:
@@ -118,12 +118,12 @@ def test_transparency_and_colours_make_a_difference() -> None:
 
 def test_the_coding_tells_what_others_are_made_from() -> None:
     picture = scene(1)
-    assert [read(saved(picture, kind)).coding for kind in ("PNG", "BMP", "TIFF")] == [LOSSLESS] * 3
-    assert read(saved(picture, "WEBP", lossless=True)).coding == LOSSLESS
-    assert [read(saved(picture, kind)).coding for kind in ("JPEG", "WEBP", "JPEG2000")] == [LOSSY] * 3
-    assert read(saved(picture, "TIFF", compression="jpeg")).coding == LOSSY
-    assert [read(saved(picture.quantize(64), kind)).coding for kind in ("GIF", "PNG")] == [PALETTE] * 2
-    assert read(dng(saved(picture, "JPEG"), 1)).coding == RAW
+    assert [read(saved(picture, kind)).facts.coding for kind in ("PNG", "BMP", "TIFF")] == [LOSSLESS] * 3
+    assert read(saved(picture, "WEBP", lossless=True)).facts.coding == LOSSLESS
+    assert [read(saved(picture, kind)).facts.coding for kind in ("JPEG", "WEBP", "JPEG2000")] == [LOSSY] * 3
+    assert read(saved(picture, "TIFF", compression="jpeg")).facts.coding == LOSSY
+    assert [read(saved(picture.quantize(64), kind)).facts.coding for kind in ("GIF", "PNG")] == [PALETTE] * 2
+    assert read(dng(saved(picture, "JPEG"), 1)).facts.coding == RAW
 
 
 def test_one_program_writes_files_of_one_encoder() -> None:
@@ -133,6 +133,6 @@ def test_one_program_writes_files_of_one_encoder() -> None:
         ("JPEG", {"progressive": True}),
         ("TIFF", {"compression": "jpeg"}),
     ):
-        assert read(saved(one, kind)).encoder == read(saved(other, kind)).encoder
-        assert read(saved(one, kind)).encoder != read(saved(one, kind, **changed)).encoder
-    assert read(saved(one)).encoder != read(saved(one.convert("L"))).encoder
+        assert read(saved(one, kind)).facts.encoder == read(saved(other, kind)).facts.encoder
+        assert read(saved(one, kind)).facts.encoder != read(saved(one, kind, **changed)).facts.encoder
+    assert read(saved(one)).facts.encoder != read(saved(one.convert("L"))).facts.encoder

@@ -68,8 +68,8 @@ def test_the_date_is_the_files_or_else_the_previews_and_the_size_the_previews(
     write: Callable[..., bytes],
 ) -> None:
     old = jpeg(exif=dated("2001:01:01 00:00:00"))
-    facts = [
-        normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP))[1:3]
+    found = [
+        normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP))
         for data in (
             write(old, 1, date=b"2019:08:04 16:30:12\0"),
             write(old, 6, date=b"0000:00:00 00:00:00\0"),
@@ -77,7 +77,7 @@ def test_the_date_is_the_files_or_else_the_previews_and_the_size_the_previews(
             raw_files.raf(old),
         )
     ]
-    assert facts == [
+    assert [(each.size, each.facts.taken) for each in found] == [
         ((160, 120), "2019-08-04T16:30:12"),
         ((120, 160), "2001-01-01T00:00:00"),
         ((160, 120), "2001-01-01T00:00:00"),
@@ -89,7 +89,7 @@ def test_the_camera_is_the_files_or_else_the_previews() -> None:
     preview = jpeg(exif=shot_with("Sony", "DSC-W1"))
     names = (b"NIKON\0", b"NIKON D90\0\0"), (b"NIKON\0", b""), (b"", b"")
     files = [*(raw_files.nef(preview, 1, camera=each) for each in names), raw_files.cr3(preview, 1)]
-    cameras = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).camera for data in files]
+    cameras = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).facts.camera for data in files]
     assert cameras == ["NIKON D90", "NIKON", "Sony DSC-W1", "Sony DSC-W1"]
 
 
@@ -102,7 +102,7 @@ def test_the_place_and_the_lens_are_the_files_or_else_the_previews(order: str) -
         raw_files.nef(jpeg(exif=noted), 1, order, date=b"2019:08:04 16:30:12\0", lens=lens, gps=place)
         for lens, place in ((b"NIKKOR 50mm f/1.8\0", gps), (b"", broken), (b"", {}))
     ]
-    found = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)) for data in files]
+    found = [normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).facts for data in files]
     assert [(each.latitude, each.longitude, each.lens) for each in found] == [
         (-52.25, -13.385, "NIKKOR 50mm f/1.8"),
         (1.5, 2.0, "of the preview"),

@@ -142,7 +142,7 @@ def test_a_picture_is_normalised_as_if_it_were_small(monkeypatch: pytest.MonkeyP
             usual.setattr(tiff_pieces, "MAX_PIXELS", 10**8)
             usual.setattr(decoders, "MAX_PIXELS", 10**8)
             expected = normalise(data, FileKind.TIFF, Framing(20, "pad"), shown=True)
-        assert (in_pieces.size, in_pieces.encoder) == (expected.size, expected.encoder)
+        assert (in_pieces.size, in_pieces.facts.encoder) == (expected.size, expected.facts.encoder)
         apart = np.abs(in_pieces.framed.pixels.astype(int) - expected.framed.pixels)
         assert apart.max() <= 3, mode
 

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ def _features(pictures: NDArray[np.uint8], dimension: int = 96) -> Vectors:
     return np.maximum(flat @ weights + 1, 0).astype(np.float32)
 
 
+@cache
 def _crops() -> NDArray[np.uint8]:
     """Real pictures, uint8 (n, 32, 32, 3)."""
     crops = []
@@ -110,8 +112,15 @@ FAMILIES = [
 ]
 
 
+@cache
+def _made(make: Callable[[np.random.Generator], Vectors]) -> Vectors:
+    """A family, once for all tests, which must not change it."""
+    vectors = make(np.random.default_rng(11))
+    vectors.flags.writeable = False
+    return vectors
+
+
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.__name__)
 def family(request: pytest.FixtureRequest) -> Vectors:
     """Library vectors, float32 (n, d), of one hard kind; all of them can be queries."""
-    make: Callable[[np.random.Generator], Vectors] = request.param
-    return make(np.random.default_rng(11))
+    return _made(request.param)
