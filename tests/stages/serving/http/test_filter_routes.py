@@ -135,7 +135,7 @@ def test_a_search_within_attributes_has_k_pictures(asked: Service, held: Snapsho
     SearchBody.model_validate(answer.data, strict=True)
     assert answer.data["where"] == where and len({each["group"] for each in answer.data["neighbors"]}) == k
     table = held.library.attributes.table
-    mask = parse_where(where, table.columns).mask(table)
+    mask = table.pictures_of(parse_where(where, table.columns).files(table))
     vectors = np.concatenate([each.vectors for each in held.library.segments]).astype(np.float64)
     distances = np.where(mask, np.sqrt(((vectors - vectors[1]) ** 2).sum(axis=1)), np.inf)
     nearest = np.argsort(distances, kind="stable")[:k]
