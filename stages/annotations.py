@@ -12,7 +12,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
 
     raise SystemExit(contract.run("stages.annotations"))
 
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -76,8 +75,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 
 def _labels(repo: DatumInput) -> RepoLabels:
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        files = [*label_contents(repo.path, Path(directory))]
+    files = [*label_contents(repo.path)]
     training, others = (unite(each for each in files if is_for_training(each[0]) == used) for used in (True, False))
     only_shown = {source: label for source, label in others.of.items() if source not in training.conflicts}
     return RepoLabels({**dict.fromkeys(training.conflicts), **training.of}, {**only_shown, **training.of})

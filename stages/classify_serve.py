@@ -7,7 +7,6 @@ It follows the branch `production` of the repo `select`, and needs neither the i
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
 
 from stages.serving.run import service_program
 from stages.serving.run.service_program import ServiceProgram
@@ -17,10 +16,5 @@ PROGRAM = ServiceProgram(
 )
 
 
-def main() -> NoReturn:
-    """See service_program.main."""
-    service_program.main(PROGRAM)
-
-
 if __name__ == "__main__":
-    main()
+    service_program.main(PROGRAM)

@@ -11,7 +11,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.compare"))
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from stages.datum.contract import Datum, StageError
 from stages.files.tables.index_table import TABLE, IndexTable
 from stages.files.tables.ranking_table import RankingTable
 from stages.files.thumbnail_files import DIRECTORY, ThumbnailFiles
-from stages.quality import ranking_verdicts
-from stages.quality.ranking_comparison import RankingSide, compare_rankings
+from stages.quality.ranking_comparison import compare_rankings
+from stages.quality.ranking_verdicts import RankingVerdicts, judge
 from stages.report.comparison_page import page
 
 
@@ -40,17 +40,17 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     return process
 
 
-def _side(directory: Path) -> RankingSide:
+def _side(directory: Path) -> RankingVerdicts:
     file = directory / "queries.parquet"
     if not file.exists():
         raise StageError(f"{directory.name} holds no rankings: it should be a directory that evaluate wrote")
-    rankings = RankingTable.read(file)
-    return RankingSide(rankings, ranking_verdicts.judge(rankings))
+    return judge(RankingTable.read(file))
 
 
 def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
     """The JPEG file of each picture that the examples name, by source."""
-    wanted = set(_named(found))
+    examples = [each for kind in found.get("examples", {}).values() for each in kind]
+    wanted = {shown["source"] for each in examples for shown in (each, each["a"], each["b"])}
     drawn: dict[str, bytes] = {}
     for segment in sorted(path.parent for path in index.glob(f"*/{TABLE}")):
         if wanted <= drawn.keys():
@@ -59,9 +59,3 @@ def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
         for row, sources in enumerate(images.sources):
             drawn |= {each.path: files.read(images.thumbnails[row]) for each in sources if each.path in wanted}
     return drawn
-
-
-def _named(found: Mapping[str, Any]) -> Iterator[str]:
-    for each in (each for kind in found.get("examples", {}).values() for each in kind):
-        yield each["source"]
-        yield from (each[side]["source"] for side in "ab")

@@ -92,7 +92,7 @@ def _read(tables: Iterable[Path], across: FolderPair) -> tuple[CopyCandidates, C
     facts: CopyFacts | None = None
     for table in tables:
         pairs = PairTable.read(table)
-        facts, pictures = _common(facts, _facts(pairs, across), table), pairs.pictures
+        facts, pictures = _facts(facts, pairs, across, table), pairs.pictures
         sources |= zip(pictures.ids, pictures.sources, strict=True)
         numbers = np.array([met.setdefault(id, len(met)) for id in pictures.ids], np.int32)
         first, second = numbers[pictures.first], numbers[pictures.second]
@@ -108,11 +108,9 @@ def _read(tables: Iterable[Path], across: FolderPair) -> tuple[CopyCandidates, C
     )
 
 
-def _facts(pairs: PairTable, across: FolderPair) -> CopyFacts:
-    return CopyFacts(pairs.threshold, pairs.metric, pairs.origin, across, pairs.hash_bits)
-
-
-def _common(before: CopyFacts | None, facts: CopyFacts, table: Path) -> CopyFacts:
+def _facts(before: CopyFacts | None, pairs: PairTable, across: FolderPair, table: Path) -> CopyFacts:
+    """Those of a table, which must be those of the tables before it."""
+    facts = CopyFacts(pairs.threshold, pairs.metric, pairs.origin, across, pairs.hash_bits)
     if before not in (None, facts):
         raise StageError(
             f"{table.parent.name}/{table.name} has pairs of another model, metric, THRESHOLD or HASH_BITS than the "

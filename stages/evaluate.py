@@ -12,8 +12,8 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.evaluate"))
 
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from stages.knn.search_settings import METRICS, SearchSettings
 from stages.knn.top_k import TopK
 from stages.knn.vector_set import VectorSet
 from stages.quality import evaluation, ranking_verdicts
-from stages.quality.picture_labels import UNLABELLED, LibraryLabels, first_sources, read_labels, read_pictures
+from stages.quality.picture_labels import LibraryLabels, first_sources, read_labels, read_pictures
 from stages.quality.ranking import LabelledVectors, depths, rank
 from stages.report.evaluation_page import page
 
@@ -57,8 +57,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
             if mismatch := facts[0].origin.mismatch(each.origin, f"segment {next(iter(segments))}", f"segment {other}"):
                 raise StageError(f"{mismatch} {segment_files.WAIT}")
         metric = stated or facts[0].metric
-        with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-            labels = read_labels(datum.inputs["labels"].path, Path(directory))
+        labels = read_labels(datum.inputs["labels"].path)
         pictures = read_pictures({name: segment_files.read_table(each) for name, each in segments.items()}, labels)
         rankings = rankings_of(pictures, segments, SearchSettings(k, metric))
         left_out = {"pictures": len(pictures), "labelled": len(rankings.rows), **pictures.left_out}
@@ -76,7 +75,9 @@ def rankings_of(
     """The rankings of all labelled pictures among each other, from the segments of the index by name."""
     labelled = dict(_labelled(pictures, segments, settings.metric))
     found = rank(labelled, settings.k, lambda points: ExactSearcher(points, NumpyBackend(points.prepared)))
-    return RankingTable.joined([_part(found.get(name), pictures, name, settings) for name in segments])
+    firsts = accumulate((len(pictures.labelled(name)) for name in segments), initial=0)
+    parts = zip(segments, firsts, strict=False)
+    return RankingTable.joined([_part(found.get(name), pictures, name, first, settings) for name, first in parts])
 
 
 def _labelled(
@@ -92,11 +93,11 @@ def _labelled(
         start += len(rows)
 
 
-def _part(found: TopK | None, pictures: LibraryLabels, name: str, settings: SearchSettings) -> RankingTable:
-    """The rankings of one segment; found: None if it has no labelled picture."""
+def _part(found: TopK | None, pictures: LibraryLabels, name: str, first: int, settings: SearchSettings) -> RankingTable:
+    """The rankings of one segment. found: None if it has no labelled picture. first: the number of its first row."""
     rows, table = pictures.labelled(name), pictures.tables[name]
     found = TopK(np.empty((0, 0), np.float32), np.empty((0, 0), np.int64)) if found is None else found
-    counts, first = depths(found), int((pictures.codes[: pictures.span(name).start] != UNLABELLED).sum())
+    counts = depths(found)
     valid = np.arange(found.rows.shape[1]) < counts[:, None]
     sources = SourceColumn.of(table.sources)
     paths = sources.stored_paths.take(first_sources(sources)[rows]).to_pylist()
@@ -104,7 +105,7 @@ def _part(found: TopK | None, pictures: LibraryLabels, name: str, settings: Sear
         rows=np.arange(first, first + len(rows), dtype=np.int32),
         ids=list(taken(table.ids, rows)),
         sources=list(map(true_text, paths)),
-        labels=[pictures.names[code] for code in pictures.codes[pictures.span(name)][rows].tolist()],
+        labels=[pictures.names[code] for code in pictures.codes[name][rows].tolist()],
         neighbours=ListColumn.divided(found.rows[valid].astype(np.int32), counts),
         distances=ListColumn.divided(found.distances[valid], counts),
         origin=table.origin,
@@ -118,8 +119,8 @@ def write(rankings: RankingTable, left_out: Mapping[str, Any], out: Path) -> dic
     those with labels, and all that has none, as `evaluation.metrics` takes them. A library without labels, or with too
     few, gives a report that says what to do, never a failure."""
     verdicts = ranking_verdicts.judge(rankings)
-    metrics = evaluation.metrics(rankings, verdicts, left_out)
-    calibration = evaluation.calibrated(rankings, verdicts)
+    metrics = evaluation.metrics(verdicts, left_out)
+    calibration = evaluation.calibrated(verdicts)
     rankings.write(out / "queries.parquet")
     for name, value in (("metrics.json", metrics), ("calibration.json", calibration)):
         (out / name).write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="ascii")

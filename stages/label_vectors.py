@@ -43,18 +43,18 @@ def labelled(classifier: Any, directory: Path) -> list[dict[str, Any]]:
 
     Raises StageError if it does not take vectors, or those of another backbone.
     """
-    if classifier.takes != "vectors":
+    if classifier.chosen.takes != "vectors":
         raise StageError("this classifier takes pictures, not vectors: ask it with `lookalike classify serve`")
     images = ImageTable.read(directory / "images.parquet")
-    if images.origin.computed_by != classifier.origin.computed_by:
+    if images.origin.computed_by != classifier.chosen.origin.computed_by:
         raise StageError(
-            f"the classifier stands on the backbone {classifier.origin.named}, and the vectors come from "
+            f"the classifier stands on the backbone {classifier.chosen.origin.named}, and the vectors come from "
             f"{images.origin.named}: train again, or push that backbone"
         )
     probabilities = classifier(read_vectors(directory / "vectors.npy", images.origin.dimension)[:])
     found = []
     for row, sources in zip(probabilities, images.sources, strict=True):
         best = sorted(range(len(row)), key=lambda at: (-row[at], at))[:MOST]
-        labels = [{"label": classifier.labels[at], "probability": round(float(row[at]), 6)} for at in best]
+        labels = [{"label": classifier.chosen.labels[at], "probability": round(float(row[at]), 6)} for at in best]
         found += [{"source": source.path, "labels": labels} for source in sources]
     return sorted(found, key=lambda each: str(each["source"]))

@@ -11,7 +11,8 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.preprocess"))
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ from stages.files.packs import PackPicture, Rejection, write_pack, write_rejecti
 from stages.record import part_names
 from stages.record.framing import FITS, Framing
 from stages.record.pfs_names import QUESTION_FILE, is_text, unescape
-from stages.record.url_records import UrlRecord
 
 VERSION = 17
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -122,14 +122,8 @@ class PreprocessStage:
 
 def _fetching(environment: Mapping[str, str]) -> Fetch:
     """Fetches pictures of records. Most libraries have none, so nothing is imported before the first one."""
-    opened: list[Fetch] = []
-
-    def fetch(record: UrlRecord) -> bytes:
-        if not opened:
-            opened.append(load("stages.files.remote_files").originals(environment))
-        return opened[0](record)
-
-    return fetch
+    opened: Callable[[], Fetch] = cache(lambda: load("stages.files.remote_files").originals(environment))
+    return lambda record: opened()(record)
 
 
 def _files(given: DatumInput) -> int | None:

@@ -55,9 +55,14 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Entry
 
     Raises StageError if a table is invalid or the tables do not fit together.
     """
-    images = _images(queries)
-    rejected = _rejections(queries)
-    question = _question(queries)
+    table, refused, asked, scale = (
+        _file(queries, name) for name in (_TABLE, "rejected.jsonl", QUESTION_FILE, SCALE_FILE)
+    )
+    images = ImageTable.read(table) if table is not None else None
+    rejected = read_rejections(refused) if refused is not None else []
+    question: Mapping[str, Any] = (
+        load("stages.files.question").from_json(asked.read_bytes()).given if asked is not None else {}
+    )
     if "k" in question and question["k"] > k:
         reason = f"k is {question['k']}, but the pipelines keep {k} neighbours, K: the nearest {k} are listed"
         rejected.append(Rejection(f"{unescape(entry)}/{QUESTION_FILE}", STAGE, reason))
@@ -68,7 +73,8 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Entry
     readers = [partial(NeighbourTable.read, each) for each in tables]
     texts = query_texts.read(queries) if queries is not None else []
     kept = min(k, question.get("k", k))
-    return merge(name, kept, images, readers, rejected, thumbnails, limits, _scale(queries), texts)
+    scales = scale.read_bytes() if scale is not None else b""
+    return merge(name, kept, images, readers, rejected, thumbnails, limits, scales, texts)
 
 
 def write(entry: str, answers: EntryAnswers, directory: Path) -> None:
@@ -122,31 +128,13 @@ def _top(path: str) -> str:
     return path.partition("/")[0]
 
 
-def _images(queries: Path | None) -> ImageTable | None:
-    table = queries / _TABLE if queries is not None else None
-    return ImageTable.read(table) if table is not None and table.exists() else None
-
-
 def _thumbnails(queries: Path, images: ImageTable) -> list[bytes]:
     """Those of all queries, which the pages show."""
     read = thumbnail_files.ThumbnailFiles(queries, "features-queries").read
     return [read(place) for place in thumbnail_files.places(Path(_TABLE).stem, images.thumbnail_sizes)]
 
 
-def _question(queries: Path | None) -> Mapping[str, Any]:
-    """What is asked about the entry: those of k, filter, where and max_distance that its question has."""
-    file = queries / QUESTION_FILE if queries is not None else None
-    if file is None or not file.exists():
-        return {}
-    asked: Mapping[str, Any] = load("stages.files.question").from_json(file.read_bytes()).given
-    return asked
-
-
-def _scale(queries: Path | None) -> bytes:
-    file = queries / SCALE_FILE if queries is not None else None
-    return file.read_bytes() if file is not None and file.exists() else b""
-
-
-def _rejections(queries: Path | None) -> list[Rejection]:
-    file = queries / "rejected.jsonl" if queries is not None else None
-    return read_rejections(file) if file is not None and file.exists() else []
+def _file(queries: Path | None, name: str) -> Path | None:
+    """The file of the entry with that name, if there is one."""
+    file = queries / name if queries is not None else None
+    return file if file is not None and file.exists() else None

@@ -31,6 +31,8 @@ from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import Datum, StageError, spool
 from stages.datum.text_format import counted
 from stages.files.tables.prediction_table import PredictionTable
+from stages.quality.picture_labels import read_labels
+from stages.record.label_files import is_for_training
 
 VERSION = 3
 """Version of the stage's output, equal to LOOKALIKE_STAGE in its specifications. See CONTRIBUTING.md."""
@@ -59,7 +61,7 @@ def select(labelled: Path, labels: Path, train: Path, models: Path | None, out: 
     found = {} if best is None else _measured(train / best.name, best)
     wanted = {each["id"] for each in found.get("mistakes", ())[:MOST_EXAMPLES]}
     census = label_census.read(labelled, wanted)
-    left_out = census.left_out(label_census.labels_of(labels))
+    left_out = census.left_out(read_labels(labels, is_for_training))
     metrics = _metrics(every, best, census.pictures(), len(census.learnable())) | {"left_out": left_out} | found
     records = runs_as_data(every)
     _write(out / METRICS, metrics)
@@ -81,8 +83,7 @@ def ranked(runs: Iterable[TrainingRun]) -> list[TrainingRun]:
 
 def best_run(runs: Iterable[TrainingRun]) -> TrainingRun | None:
     """The run to use; None if none has a model."""
-    first = next(iter(ranked(runs)), None)
-    return None if first is None or not _succeeded(first) else first
+    return next((run for run in ranked(runs) if not run.failure and run.cross_validation is not None), None)
 
 
 def missing_note(runs: Sequence[TrainingRun]) -> str:
@@ -106,10 +107,6 @@ def runs_as_data(runs: Sequence[TrainingRun]) -> dict[str, Any]:
         "chosen": "" if chosen is None else chosen.name,
         "runs": [run.as_data() for run in ranked(runs)],
     }
-
-
-def _succeeded(run: TrainingRun) -> bool:
-    return not run.failure and run.cross_validation is not None
 
 
 def _place(run: TrainingRun) -> tuple[bool, Fraction, int, str]:

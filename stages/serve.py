@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
 
 from stages.serving.run import service_program
 from stages.serving.run.service_program import ServiceProgram
@@ -11,10 +10,5 @@ from stages.serving.run.service_program import ServiceProgram
 PROGRAM = ServiceProgram("serve", Path("/secrets/lookalike-serve"), 30680, True, "index", "the index")
 
 
-def main() -> NoReturn:
-    """See service_program.main."""
-    service_program.main(PROGRAM)
-
-
 if __name__ == "__main__":
-    main()
+    service_program.main(PROGRAM)

@@ -13,7 +13,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.datum.
     raise SystemExit(contract.run("stages.train"))
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -22,10 +21,9 @@ from pathlib import Path
 from stages.backbone import keras_import
 from stages.backbone.backends import keras_backend
 from stages.classify.training import dataset, run_records
-from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import TrainingFailure, TrainingRun
-from stages.classify.training.training_parameters import TrainingParameters, parse
-from stages.datum.contract import Datum, DatumInput, StageError, load, spool
+from stages.classify.training.training_parameters import parse
+from stages.datum.contract import Datum, DatumInput, StageError, load
 from stages.datum.input_cache import InputCache
 
 VERSION = 1
@@ -76,7 +74,7 @@ class TrainStage:
                 training = load("stages.classify.training.training_task")
             run: TrainingRun = training.train(given, parameters, inputs["models"].directory, self._environment, out)
         except TrainingFailure as reason:
-            return _failed(parameters, given, str(reason))
+            return replace(given.run(parameters), failure=str(reason))
         return run
 
 
@@ -84,19 +82,7 @@ def _content(path: Path, name: str) -> bytes:
     """Raises StageError for a directory."""
     if path.is_dir():
         raise StageError(f"{name} is a directory; each file at the top of the repo parameters is one run")
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        return spool(path, Path(scratch)).read_bytes()
-
-
-def _failed(parameters: TrainingParameters, given: Dataset, reason: str) -> TrainingRun:
-    run = TrainingRun(parameters.name, parameters, reason, tuple(given.labels), pictures=given.counts)
-    return replace(
-        run,
-        takes=parameters.takes,
-        unlearnable=given.unlearnable,
-        origin=given.origin,
-        held_out_share=given.share,
-    )
+    return path.read_bytes()
 
 
 def _said(run: TrainingRun) -> str:

@@ -65,8 +65,9 @@ def _named(entry: CatalogueEntry, image_size: int, weights: Path | None) -> tupl
 
 def make_backbone(
     source: str, image_size: int, weights: Path | None, directory: Path, precision: str = "float32"
-) -> BackboneSpec:
-    """Builds a backbone and writes its two files into the directory; returns its description.
+) -> tuple[BackboneSpec, Embedder]:
+    """Builds a backbone and writes its two files into the directory; returns its description, and the embedder with
+    which the files were tried.
 
     source: a name in the catalogue, or the path of a .keras file, which has an image size of its own.
     weights: for a name only, a file of weights instead of the usual one.
@@ -75,14 +76,6 @@ def make_backbone(
     Raises StageError if the backbone cannot be built or loaded again, has the wrong inputs or outputs, or gives vectors
     that are not finite; OSError if the files cannot be written.
     """
-    spec, _ = _make(source, image_size, weights, directory, precision)
-    return spec
-
-
-def _make(
-    source: str, image_size: int, weights: Path | None, directory: Path, precision: str
-) -> tuple[BackboneSpec, Embedder]:
-    """The same, and the embedder with which the files were tried."""
     directory.mkdir(parents=True, exist_ok=True)
     if not _SMALLEST <= image_size <= _LARGEST:
         raise StageError(
@@ -215,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             source, words = str(image), words or beside
         if words is not None and not words.is_file():
             raise StageError(f"the file of the text tower {words} does not exist")
-        spec, loaded = _make(source, given.image_size, given.weights, given.out, given.precision)
+        spec, loaded = make_backbone(source, given.image_size, given.weights, given.out, given.precision)
         if words is not None:
             write_text_tower(words, spec, loaded, given.out)
         tried = reference_pictures(spec.image_size)

@@ -15,9 +15,7 @@ from stages.backbone.forward_passes import EVEN
 from stages.classify import classifier_description
 from stages.classify.classifier_description import ClassifierDescription
 from stages.classify.training.run_records import MODEL
-from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import StageError
-from stages.record.origin import Origin
 
 BATCH = EVEN
 """Rows of every forward pass: libraries choose kernels, and so the order of sums, by the shape of a batch."""
@@ -25,7 +23,7 @@ BATCH = EVEN
 
 class Classifier:
     """A callable, float32 (n, d) vectors or uint8 RGB (n, S, S, 3) pictures in, float32 (n, L) probabilities out: d and
-    S are the backbone's, and `takes` says which of the two.
+    S are the backbone's, and `chosen` says which of the two.
 
     An answer depends on its row alone, bit for bit on one machine: the last batch is filled up.
     """
@@ -37,29 +35,14 @@ class Classifier:
         self._model = model
         self.chosen = described
 
-    @property
-    def labels(self) -> Sequence[str]:
-        """The labels of the columns."""
-        return self.chosen.labels
-
-    @property
-    def takes(self) -> InputKind:
-        """The kind of its inputs."""
-        return self.chosen.takes
-
-    @property
-    def origin(self) -> Origin:
-        """The network that the vectors come from, or whose pictures it takes."""
-        return self.chosen.origin
-
     def __call__(self, values: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Raises StageError for values of another shape or kind, and if a probability is not finite."""
         shape, kind = _row(self.chosen)
         if values.dtype != kind or values.shape[1:] != shape:
             raise StageError(
-                f"this classifier takes {self.takes}, {kind} {shape} each, not {values.dtype} {values.shape[1:]}"
+                f"this classifier takes {self.chosen.takes}, {kind} {shape} each, not {values.dtype} {values.shape[1:]}"
             )
-        given = np.empty((len(values), len(self.labels)), np.float32)
+        given = np.empty((len(values), len(self.chosen.labels)), np.float32)
         for begin in range(0, len(values), BATCH):
             some = values[begin : begin + BATCH]
             filled = np.zeros((BATCH, *shape), kind)

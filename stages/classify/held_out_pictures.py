@@ -55,12 +55,4 @@ def read(directory: Path, share: float) -> HeldOutPictures:
             "the labelled pictures come from several models; start labelled again with: "
             "lookalike deploy --reprocess labelled"
         )
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    return HeldOutPictures(
-        ids=[ids[row] for row in order],
-        labels=[labels[row] for row in order],
-        vectors=np.concatenate(vectors)[order],
-        thumbnails=[thumbnails[row] for row in order],
-        origin=origins.pop(),
-        share=share,
-    )
+    return HeldOutPictures(ids, labels, np.concatenate(vectors), thumbnails, origins.pop(), share)

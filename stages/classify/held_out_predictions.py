@@ -39,28 +39,27 @@ def predict(
     """
     devices.prepare(environment)
     opened = classifier.open(directory)
-    by_vectors = opened.takes == "vectors" and _same(opened.origin, unseen.origin)
+    chosen, own, theirs = opened.chosen, opened.chosen.origin, unseen.origin
+    same = (own.computed_by, own.fit) == (theirs.computed_by, theirs.fit)
+    by_vectors = chosen.takes == "vectors" and same
     if by_vectors:
         probabilities = opened(unseen.vectors)
     else:
-        backbone = None if opened.takes == "pictures" else _embedder(models, opened.origin, environment)
+        backbone = None if chosen.takes == "pictures" else _embedder(models, own, environment)
         probabilities = _from_thumbnails(opened, backbone, unseen)
     return ClassifierPredictions(
-        run=opened.chosen.run,
-        labels=opened.labels,
-        predicted=[opened.labels[code] for code in probabilities.argmax(axis=1).tolist()],
-        origin=opened.origin,
+        run=chosen.run,
+        labels=chosen.labels,
+        predicted=[chosen.labels[code] for code in probabilities.argmax(axis=1).tolist()],
+        origin=own,
         by_thumbnails=not by_vectors,
     )
 
 
-def _same(one: Origin, other: Origin) -> bool:
-    return (one.computed_by, one.fit) == (other.computed_by, other.fit)
-
-
 def _from_thumbnails(opened: Classifier, embedder: Embedder | None, unseen: HeldOutPictures) -> npt.NDArray[np.float32]:
-    framing = Framing(opened.origin.image_size, opened.origin.fit)
-    found = [np.empty((0, len(opened.labels)), np.float32)]
+    origin = opened.chosen.origin
+    framing = Framing(origin.image_size, origin.fit)
+    found = [np.empty((0, len(opened.chosen.labels)), np.float32)]
     progress = Progress("pictures", len(unseen))
     for begin in range(0, len(unseen), _CHUNK):
         framed = training_pixels.frame_thumbnails(unseen.thumbnails[begin : begin + _CHUNK], framing)

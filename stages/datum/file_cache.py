@@ -18,11 +18,12 @@ _LEFT_AFTER = 7 * 86400.0
 
 
 class FileCache:
-    """Fetched files below a directory of this machine, by hash, and a scratch directory on the same disk."""
+    """Fetched files below a directory of this machine, by hash, at most `most` bytes of them, and a scratch directory
+    on the same disk."""
 
     def __init__(self, directory: Path, most: int = KEPT_BYTES) -> None:
         self._kept = directory / "files"
-        self._most = most
+        self.most = most
         self._directory = directory
 
     @contextlib.contextmanager
@@ -47,11 +48,6 @@ class FileCache:
         """The free bytes of its disk."""
         self._directory.mkdir(parents=True, exist_ok=True)
         return shutil.disk_usage(self._directory).free
-
-    @property
-    def most(self) -> int:
-        """The most bytes that are kept."""
-        return self._most
 
     def kept(self, hash: str, size: int) -> bool:
         """Whether content of this hash and size is kept now."""
@@ -102,7 +98,7 @@ class FileCache:
             with contextlib.suppress(OSError):
                 state = path.stat()
                 found.append((state.st_mtime, state.st_size, path))
-        excess = sum(size for _, size, _ in found) - self._most
+        excess = sum(size for _, size, _ in found) - self.most
         for _, size, path in sorted(found):
             if excess <= 0:
                 return

@@ -34,16 +34,14 @@ def one_of(environment: Mapping[str, str], name: str, options: Sequence[str]) ->
     return text
 
 
-def number(environment: Mapping[str, str], name: str, default: float, lowest: float = 0.0) -> float:
-    """The finite number in the variable `name`, such as 0.35; the default if it is unset or empty.
+def number(environment: Mapping[str, str], name: str, default: float) -> float:
+    """The finite number from 0 in the variable `name`, such as 0.35; the default if it is unset or empty.
 
-    Raises StageError, naming the variable, for anything else and for a number below `lowest`.
+    Raises StageError, naming the variable, for anything else.
     """
     text = environment.get(name, "").strip()
     if not text:
         return default
-    if not (re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", text) and lowest <= float(text)):
-        raise StageError(
-            f"{name}={text!r}: must be a number from {lowest:g}, such as 0.35; change it in the spec's env"
-        )
+    if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?(e-?[0-9]{1,2})?", text):
+        raise StageError(f"{name}={text!r}: must be a number from 0, such as 0.35; change it in the spec's env")
     return float(text)

@@ -79,8 +79,6 @@ def place_clusters(table: AttributeTable, files: Mask) -> list[dict[str, Any]]:
     """The places of these files in at most MOST_PLACES clusters of pictures near each other, the largest first, in
     JSON's types: the mean of their places in degrees, how many pictures they are, the row of one, and the box that
     holds them all. files: bool (m,)."""
-    if not {"latitude", "longitude"} <= table.columns.keys():
-        return []
     places = [_floats(table.column(name)) for name in ("latitude", "longitude")]
     known = np.flatnonzero(files & (np.abs(places[0]) <= 90) & (np.abs(places[1]) <= 180))
     if not len(known):

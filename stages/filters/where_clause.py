@@ -75,10 +75,6 @@ class WhereClause:
             found[first : first + step] = known.as_py() if isinstance(known, pa.Scalar) else np.asarray(known)
         return found
 
-    def mask(self, table: AttributeTable) -> Mask:
-        """The pictures with such a file, bool (n,)."""
-        return table.pictures_of(self.files(table))
-
 
 def _part(table: AttributeTable, part: slice, name: str) -> Any:
     return table.column(name).slice(part.start, part.stop - part.start)

@@ -177,12 +177,12 @@ def merge(
         merged.expect(queries)
     for read in segments:
         merged.add(read(merged.wanted))
-    known, words = _Query.table(queries, thumbnails), {each.id: each for each in texts}
+    known, words = _queries(queries, thumbnails), {each.id: each for each in texts}
     answers = []
     for query in sorted({*known, *merged.best}):
-        own = known.get(query, _Query())
+        sources, thumbnail = known.get(query, ((), None))
         matches = tuple(_inside_first(each, limits) for each in merged.best.get(query, ()) if each.distance <= most)
-        answers.append(QueryAnswer(query, own.sources, own.thumbnail or None, matches, words.get(query)))
+        answers.append(QueryAnswer(query, sources, thumbnail, matches, words.get(query)))
     known_scale = distance_scale.read(scale, merged.origin.model) if merged.origin is not None else None
     return EntryAnswers(entry, k, merged.origin, merged.metric, tuple(answers), tuple(rejected), limits, known_scale)
 
@@ -190,43 +190,37 @@ def merge(
 def json_lines(answers: EntryAnswers) -> Iterator[str]:
     """The lines of neighbors.jsonl, without line ends: one query each, ordered by id."""
     for answer in answers.answers:
-        yield _json(
-            {
-                "query": answer.query,
-                "sources": paths(answer.sources),
-                "k": answers.k,
-                "metric": answers.metric,
-                **answers.limits,
-                **({} if answer.words is None else answer.words.said),
-                "backbone": answers.origin.backbone if answers.origin else "",
-                "model": answers.origin.model if answers.origin else None,
-                "neighbors": [
-                    {
-                        "id": match.id,
-                        "distance": shortest(match.distance),
-                        "likeness": answers.likeness(answer, match),
-                        "sources": paths(match.sources),
-                    }
-                    for match in answer.matches
-                ],
-            }
-        )
+        value = {
+            "query": answer.query,
+            "sources": paths(answer.sources),
+            "k": answers.k,
+            "metric": answers.metric,
+            **answers.limits,
+            **({} if answer.words is None else answer.words.said),
+            "backbone": answers.origin.backbone if answers.origin else "",
+            "model": answers.origin.model if answers.origin else None,
+            "neighbors": [
+                {
+                    "id": match.id,
+                    "distance": shortest(match.distance),
+                    "likeness": answers.likeness(answer, match),
+                    "sources": paths(match.sources),
+                }
+                for match in answer.matches
+            ],
+        }
+        yield json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
-@dataclass(frozen=True)
-class _Query:
-    """A query in the entry's own table."""
-
-    sources: tuple[Source, ...] = ()
-    thumbnail: bytes | None = None
-
-    @classmethod
-    def table(cls, images: ImageTable | None, thumbnails: Sequence[bytes] | None) -> dict[str, _Query]:
-        if images is None:
-            return {}
-        shown: Sequence[bytes | None] = [None] * len(images) if thumbnails is None else thumbnails
-        rows = zip(images.ids, images.sources, shown, strict=True)
-        return {id: cls(tuple(sources), thumbnail) for id, sources, thumbnail in rows}
+def _queries(
+    images: ImageTable | None, thumbnails: Sequence[bytes] | None
+) -> dict[str, tuple[tuple[Source, ...], bytes | None]]:
+    """The sources and the thumbnail of each query in the entry's own table."""
+    if images is None:
+        return {}
+    shown: Sequence[bytes | None] = [None] * len(images) if thumbnails is None else thumbnails
+    rows = zip(images.ids, images.sources, shown, strict=True)
+    return {id: (tuple(sources), thumbnail or None) for id, sources, thumbnail in rows}
 
 
 def _by_query(table: NeighbourTable) -> Iterator[tuple[str, list[QueryMatch]]]:
@@ -262,7 +256,3 @@ def _rank(query: str) -> Callable[[QueryMatch], tuple[float, bool, str]]:
 def shortest(distance: float) -> float:
     """The float with the fewest digits that reads back as the same float32."""
     return float(str(np.float32(distance)))
-
-
-def _json(value: Mapping[str, object]) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from stages.files.tables.ranking_table import RankingTable
-from stages.quality import calibration, measures, ranking_verdicts
-from stages.quality.measures import MeanEstimate
+from stages.quality import calibration, measures, ranking_verdicts, wilson_interval
+from stages.quality.measures import MeanEstimate, rounded
 from stages.quality.ranking_verdicts import RankingVerdicts
 
-DIGITS = 6
 MOST_CONFUSIONS = 100
 MOST_SHOWN = 24
 """Most labels of the matrix of confusions."""
@@ -37,37 +35,36 @@ _NOT_KNOWN = (
 )
 
 
-def metrics(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> dict[str, Any]:
+def metrics(verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> dict[str, Any]:
     """The measures with all that was left out of them; `note` is the reason for which there are none, or "". left_out:
     the values of the stage evaluate."""
-    judged, k = verdicts.judged, rankings.k
+    judged, ks = verdicts.judged, measures.ranks(verdicts.rankings.k)
     counted = judged.part(judged.counts)
     found: dict[str, Any] = {
-        "facts": rankings.facts,
+        "facts": verdicts.rankings.facts,
         "pictures": left_out["pictures"],
         "labelled": left_out["labelled"],
         "labels": len(verdicts.names),
         "queries": len(counted),
-        "note": note(rankings, verdicts, left_out),
+        "note": note(verdicts, left_out),
         "left_out": {**left_out, **_uncounted(verdicts)},
-        "ks": measures.ranks(k),
+        "ks": ks,
     }
     if not len(counted):
         return found
-    ks = measures.ranks(k)
     estimates = measures.estimate(counted, ks)
     return found | {
         "shallow": {str(each): int((counted.depths < each).sum()) for each in ks},
-        "micro": {name: _rounded(each) for name, each in estimates.micro.items()},
-        "macro": {name: _rounded(each) for name, each in estimates.macro.items()},
+        "micro": {name: _interval(each) for name, each in estimates.micro.items()},
+        "macro": {name: _interval(each) for name, each in estimates.macro.items()},
         "resamples": estimates.resamples,
         "per_label": _per_label(verdicts, ks),
-        "confusions": _confusions(rankings, verdicts),
+        "confusions": _confusions(verdicts),
         "matrix": _matrix(verdicts),
     }
 
 
-def note(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> str:
+def note(verdicts: RankingVerdicts, left_out: Mapping[str, Any]) -> str:
     """The sentence that says what to do if the measures say nothing; "" if they do."""
     unknown = left_out["unknown"]
     if not len(verdicts.judged):
@@ -81,25 +78,25 @@ def note(rankings: RankingTable, verdicts: RankingVerdicts, left_out: Mapping[st
     return "" if verdicts.judged.counts.any() else _NOT_KNOWN
 
 
-def calibrated(rankings: RankingTable, verdicts: RankingVerdicts) -> dict[str, Any]:
+def calibrated(verdicts: RankingVerdicts) -> dict[str, Any]:
     """The calibration of the distances: knots, blocks, bins, thresholds, at most `reach`, to
     which half of the rankings know all pairs (None for any distance); `proposed` is the threshold for `PROPOSED`."""
     distances, same = ranking_verdicts.pairs(verdicts)
     blocks, reach = calibration.blocks(distances, same), ranking_verdicts.reach(verdicts)
     thresholds = calibration.thresholds(distances, same, reach, calibration.PROBABILITIES)
-    stated = [asdict(each) | {"share": _round(each.share), "recall": _round(each.recall)} for each in thresholds]
+    stated = [asdict(each) | {"share": rounded(each.share), "recall": rounded(each.recall)} for each in thresholds]
     return {
-        "facts": rankings.facts,
+        "facts": verdicts.rankings.facts,
         "pairs": len(distances),
         "same": int(same.sum()),
         "reach": None if np.isinf(reach) else reach,
-        "knots": [[distance, _round(share)] for distance, share in calibration.knots(blocks)],
+        "knots": [[distance, rounded(share)] for distance, share in calibration.knots(blocks)],
         "blocks": [
-            {"from": each.low, "to": each.high, "probability": _round(each.probability), "pairs": each.pairs}
+            {"from": each.low, "to": each.high, "probability": rounded(each.probability), "pairs": each.pairs}
             for each in blocks
         ],
         "bins": [
-            {"from": _round(each.low), "to": _round(each.high), "pairs": each.pairs, "same": each.same}
+            {"from": rounded(each.low), "to": rounded(each.high), "pairs": each.pairs, "same": each.same}
             for each in calibration.bins(distances, same)
         ],
         "thresholds": stated,
@@ -134,8 +131,8 @@ def _per_label(verdicts: RankingVerdicts, ks: Sequence[int]) -> list[dict[str, A
             "label": verdicts.names[label],
             "pictures": int(pictures[label]),
             "queries": int(number),
-            **{name: _round(value) for name, value in zip(names, mean, strict=True)},
-            "interval": _rounded(measures.wilson(int(first), int(number))),
+            **{name: rounded(value) for name, value in zip(names, mean, strict=True)},
+            "interval": _interval(MeanEstimate(*wilson_interval.wilson(int(first), int(number)))),
         }
         for label, number, mean, first in zip(
             labels.tolist(), numbers.tolist(), means.tolist(), firsts.tolist(), strict=True
@@ -144,7 +141,8 @@ def _per_label(verdicts: RankingVerdicts, ks: Sequence[int]) -> list[dict[str, A
     return sorted(rows, key=lambda row: (row["precision@1"], row[names[-2]], row["label"]))
 
 
-def _confusions(rankings: RankingTable, verdicts: RankingVerdicts) -> list[dict[str, Any]]:
+def _confusions(verdicts: RankingVerdicts) -> list[dict[str, Any]]:
+    sources = verdicts.rankings.sources
     return [
         {
             "label": verdicts.names[each.label],
@@ -152,8 +150,8 @@ def _confusions(rankings: RankingTable, verdicts: RankingVerdicts) -> list[dict[
             "nearest": each.nearest,
             "among": each.among,
             "example": {
-                "source": rankings.sources[each.query],
-                "neighbour": rankings.sources[each.neighbour],
+                "source": sources[each.query],
+                "neighbour": sources[each.neighbour],
                 "distance": each.distance,
             },
         }
@@ -178,9 +176,5 @@ def _matrix(verdicts: RankingVerdicts) -> dict[str, Any]:
     return {"labels": names, "others": rest, "rows": counts[:end, :end].tolist()}
 
 
-def _rounded(estimate: MeanEstimate) -> dict[str, float]:
-    return {"value": _round(estimate.value), "low": _round(estimate.low), "high": _round(estimate.high)}
-
-
-def _round(value: float) -> float:
-    return round(float(value), DIGITS)
+def _interval(estimate: MeanEstimate) -> dict[str, float]:
+    return {name: rounded(value) for name, value in asdict(estimate).items()}

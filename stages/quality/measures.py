@@ -21,13 +21,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.quality import wilson_interval
-
 RESAMPLES = 1000
 """Most resamples of an interval; fewer where they would take too long."""
 
 FEWEST = 100
 """Fewest resamples of an interval."""
+
+DIGITS = 6
+"""Decimal digits of the numbers in reports, in which the order of sums does not show."""
 
 _WORK = 2 << 30  # numbers that all resamples together may touch
 
@@ -58,6 +59,11 @@ class RelevanceMatrix:
     def part(self, rows: npt.NDArray[np.bool_] | npt.NDArray[np.int64]) -> RelevanceMatrix:
         """Some of the queries."""
         return RelevanceMatrix(self.labels[rows], self.right[rows], self.depths[rows], self.relevant[rows])
+
+
+def rounded(value: float) -> float:
+    """A number of a report; never -0."""
+    return round(float(value), DIGITS) + 0.0
 
 
 def ranks(k: int) -> list[int]:
@@ -120,22 +126,10 @@ def estimate(judged: RelevanceMatrix, ks: Sequence[int]) -> MeasureEstimates:
     return MeasureEstimates(of_queries, of_labels, len(drawn))
 
 
-def wilson(right: int, of: int) -> MeanEstimate:
-    """A share with Wilson's 95 % interval, which holds for few cases as well."""
-    return MeanEstimate(*wilson_interval.wilson(right, of))
-
-
 def _grouped(judged: RelevanceMatrix) -> tuple[RelevanceMatrix, npt.NDArray[np.int64]]:
     """One query of each group of equal ones, sorted by label, and the numbers of queries in the groups."""
     packed = np.packbits(judged.right, axis=1)
-    key = np.column_stack(
-        [
-            judged.labels.astype(">i4").view(np.uint8).reshape(-1, 4),
-            _bytes(judged.depths),
-            _bytes(judged.relevant),
-            packed,
-        ]
-    )
+    key = np.column_stack([_bytes(judged.labels), _bytes(judged.depths), _bytes(judged.relevant), packed])
     rows = np.ascontiguousarray(key).view(np.dtype((np.void, key.shape[1]))).ravel()
     _, firsts, numbers = np.unique(rows, return_index=True, return_counts=True)
     return judged.part(firsts), numbers

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.datum.contract import StageError, spool
+from stages.datum.contract import StageError
 from stages.files.tables.columns import SourceColumn
 from stages.files.tables.index_table import IndexTable
 from stages.record.label_files import SourceLabels, unite
@@ -30,31 +30,23 @@ _CONFLICT = -2
 
 @dataclass(frozen=True)
 class LibraryLabels:
-    """All n pictures of the library, by segment: rows are counted through all segments, so their order is that of ids.
+    """All pictures of the library, by segment.
 
-    starts: each segment's first row, and its end as the last one. codes: int32 (n,), the place of each picture's label
-    in `names`, or UNLABELLED. left_out: what has no label, or gives none, in numbers and examples, as JSON values;
-    `example` is the name of a source.
+    codes: of each segment int32 (n,), the place of each picture's label in `names`, or UNLABELLED. left_out: what has
+    no label, or gives none, in numbers and examples, as JSON values; `example` is the name of a source.
     """
 
-    segments: Sequence[str]
-    starts: npt.NDArray[np.int64]
-    codes: npt.NDArray[np.int32]
+    tables: Mapping[str, IndexTable]
+    codes: Mapping[str, npt.NDArray[np.int32]]
     names: Sequence[str]
     left_out: Mapping[str, Any]
-    tables: Mapping[str, IndexTable]
 
     def __len__(self) -> int:
-        return len(self.codes)
-
-    def span(self, segment: str) -> slice:
-        """The rows of a segment."""
-        place = self.segments.index(segment)
-        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+        return sum(map(len, self.tables.values()))
 
     def labelled(self, segment: str) -> npt.NDArray[np.int64]:
         """The rows of the segment's own table that have a label, int64 (n,)."""
-        return np.flatnonzero(self.codes[self.span(segment)] != UNLABELLED)
+        return np.flatnonzero(self.codes[segment] != UNLABELLED)
 
 
 class LabelEncoder:
@@ -81,44 +73,38 @@ class LabelEncoder:
         return _agreed(of_sources, firsts)
 
 
-def read_labels(repo: Path, into: Path, wanted: Callable[[str], bool] = lambda _: True) -> SourceLabels:
-    """The labels in the files of a repo that are wanted, by their paths in it; their pipes are copied into the
-    directory `into`, which is the caller's."""
-    return unite(label_contents(repo, into, wanted))
+def read_labels(repo: Path, wanted: Callable[[str], bool] = lambda _: True) -> SourceLabels:
+    """The labels in the files of a repo that are wanted, by their paths in it; they may be pipes."""
+    return unite(label_contents(repo, wanted))
 
 
-def label_contents(
-    repo: Path, into: Path, wanted: Callable[[str], bool] = lambda _: True
-) -> Iterator[tuple[str, bytes]]:
-    """The path and the content of each file of labels that is wanted, for `read_labels`; a pipe is read once."""
+def label_contents(repo: Path, wanted: Callable[[str], bool] = lambda _: True) -> Iterator[tuple[str, bytes]]:
+    """The path and the content of each file of labels that is wanted; a pipe is read once, to its end."""
     for path in sorted(repo.rglob("*")):
         name = path.relative_to(repo).as_posix()
         if not path.is_dir() and wanted(name):
-            yield name, spool(path, into).read_bytes()
+            yield name, path.read_bytes()
 
 
 def read_pictures(tables: Mapping[str, IndexTable], labels: SourceLabels) -> LibraryLabels:
     """The pictures in the tables of segments, in their order, with their labels."""
     coder = LabelEncoder(labels)
-    codes: list[npt.NDArray[np.int32]] = []
+    codes: dict[str, npt.NDArray[np.int32]] = {}
     mixed: list[str] = []
     known: set[str] = set()
     example = ""
-    for table in tables.values():
+    for segment, table in tables.items():
         sources = SourceColumn.of(table.sources)
         paths, firsts = sources.paths, first_sources(sources)
         known |= coder.known(paths)
         example = example or paths[0]
-        of_pictures, differs = coder.of_pictures(paths, firsts)
-        codes.append(of_pictures)
+        codes[segment], differs = coder.of_pictures(paths, firsts)
         mixed += [paths[place] for place in firsts[differs]]
     return LibraryLabels(
-        segments=list(tables),
-        starts=np.cumsum([0, *map(len, codes)], dtype=np.int64),
-        codes=np.concatenate([np.empty(0, np.int32), *codes]),
+        tables=tables,
+        codes=codes,
         names=coder.names,
         left_out={**unused(labels, known), "mixed": examples(sorted(mixed)), "example": example},
-        tables=tables,
     )
 
 

@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.files.tables.ranking_table import RankingTable
 from stages.quality import measures
+from stages.quality.measures import rounded
 from stages.quality.ranking_verdicts import RankingVerdicts
 
 CHANCE = 0.05
 """The probability by chance below which a difference is said to be beyond chance; intervals are of 1 less this."""
 
-DIGITS = 6
 MOST_EXAMPLES = 12
 """Most example queries of a kind."""
 
@@ -31,14 +30,6 @@ _WORK = 1 << 30  # numbers that all resamples together may touch
 
 _Floats = npt.NDArray[np.float64]
 _Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class RankingSide:
-    """A joined table of rankings and the verdicts on it."""
-
-    rankings: RankingTable
-    verdicts: RankingVerdicts
 
 
 @dataclass(frozen=True)
@@ -55,7 +46,7 @@ class QueryPairs:
         return len(self.a)
 
 
-def pair(a: RankingSide, b: RankingSide) -> QueryPairs:
+def pair(a: RankingVerdicts, b: RankingVerdicts) -> QueryPairs:
     """The queries of both sides, matched."""
     mine, theirs = _counted(a), _counted(b)
     shared = sorted(mine.keys() & theirs.keys())
@@ -63,7 +54,7 @@ def pair(a: RankingSide, b: RankingSide) -> QueryPairs:
     return QueryPairs(rows[0], rows[1], len(mine) - len(shared), len(theirs) - len(shared))
 
 
-def compare_rankings(a: RankingSide, b: RankingSide) -> dict[str, Any]:
+def compare_rankings(a: RankingVerdicts, b: RankingVerdicts) -> dict[str, Any]:
     """The comparison as JSON values, rounded: queries, verdict, first (McNemar's table), measures (micro and macro),
     curves of each side, labels, examples; `note` is the reason for which there is none, or ""."""
     pairs = pair(a, b)
@@ -75,10 +66,10 @@ def compare_rankings(a: RankingSide, b: RankingSide) -> dict[str, Any]:
     if not len(pairs):
         return found
     ks = measures.ranks(min(each.rankings.k for each in (a, b)))
-    judged = a.verdicts.judged.part(pairs.a), b.verdicts.judged.part(pairs.b)
+    judged = a.judged.part(pairs.a), b.judged.part(pairs.b)
     cut = [_cut(each, ks[-1]) for each in judged]
     values = [measures.measure(each, ks) for each in cut]
-    labels = np.unique(np.asarray([a.verdicts.names[code] for code in judged[0].labels], object), return_inverse=True)
+    labels = np.unique(np.asarray([a.names[code] for code in judged[0].labels], object), return_inverse=True)
     micro, macro, resamples = differences(values[0], values[1], labels[1])
     first = firsts(cut[0].right[:, 0], cut[1].right[:, 0])
     return found | {
@@ -131,7 +122,7 @@ def firsts(a: npt.NDArray[np.bool_], b: npt.NDArray[np.bool_]) -> dict[str, Any]
         "only_a": lost,
         "only_b": won,
         "neither": int((~a & ~b).sum()),
-        "chance": _round(mcnemar(won, lost)),
+        "chance": rounded(mcnemar(won, lost)),
     }
 
 
@@ -161,9 +152,9 @@ def verdict(first: Mapping[str, Any], same: bool) -> dict[str, Any]:
     return {"better": better, "words": words, "same": same}
 
 
-def _counted(side: RankingSide) -> dict[str, int]:
+def _counted(side: RankingVerdicts) -> dict[str, int]:
     """The rows of the queries that count, by source."""
-    return {side.rankings.sources[row]: row for row in np.flatnonzero(side.verdicts.judged.counts).tolist()}
+    return {side.rankings.sources[row]: row for row in np.flatnonzero(side.judged.counts).tolist()}
 
 
 def _cut(judged: measures.RelevanceMatrix, k: int) -> measures.RelevanceMatrix:
@@ -175,14 +166,14 @@ def _cut(judged: measures.RelevanceMatrix, k: int) -> measures.RelevanceMatrix:
 def _difference(a: float, b: float, low: float, high: float) -> dict[str, Any]:
     better = "b" if low > 0 else "a" if high < 0 else ""
     values = {"a": a, "b": b, "difference": b - a, "low": low, "high": high}
-    return {name: _round(value) for name, value in values.items()} | {"better": better}
+    return {name: rounded(value) for name, value in values.items()} | {"better": better}
 
 
 def _curves(judged: measures.RelevanceMatrix, ks: Sequence[int]) -> dict[str, list[list[float]]]:
     """Precision and recall at each k, as [k, value, low, high]; intervals of one side alone."""
     by_name = measures.estimate(judged, ks).micro
     return {
-        kind: [[k, *(_round(getattr(by_name[f"{kind}@{k}"], of)) for of in ("value", "low", "high"))] for k in ks]
+        kind: [[k, *(rounded(getattr(by_name[f"{kind}@{k}"], of)) for of in ("value", "low", "high"))] for k in ks]
         for kind in ("precision", "recall")
     }
 
@@ -197,25 +188,25 @@ def _labels(
         won, lost = int((b & ~a)[of].sum()), int((a & ~b)[of].sum())
         values = {"a": float(a[of].mean()), "b": float(b[of].mean()), "chance": mcnemar(won, lost)}
         counts = {"label": names[code], "queries": int(of.sum()), "only_a": lost, "only_b": won}
-        rows.append(counts | {name: _round(value) for name, value in values.items()})
+        rows.append(counts | {name: rounded(value) for name, value in values.items()})
     return sorted(rows, key=lambda row: (-abs(row["only_b"] - row["only_a"]), row["chance"], row["label"]))
 
 
-def _examples(a: RankingSide, b: RankingSide, pairs: QueryPairs) -> dict[str, list[dict[str, Any]]]:
+def _examples(a: RankingVerdicts, b: RankingVerdicts, pairs: QueryPairs) -> dict[str, list[dict[str, Any]]]:
     """Queries that one side alone answers rightly, those with the nearest right neighbour first."""
-    right = a.verdicts.judged.right[pairs.a, 0], b.verdicts.judged.right[pairs.b, 0]
+    right = a.judged.right[pairs.a, 0], b.judged.right[pairs.b, 0]
     found = {}
     for name, of, rows, kept in (
         ("only_a", a, pairs.a, right[0] & ~right[1]),
         ("only_b", b, pairs.b, right[1] & ~right[0]),
     ):
         places = np.flatnonzero(kept)
-        order = np.argsort(of.verdicts.distances[rows[places], 0], kind="stable")[:MOST_EXAMPLES]
+        order = np.argsort(of.distances[rows[places], 0], kind="stable")[:MOST_EXAMPLES]
         found[name] = [_example(a, b, int(pairs.a[place]), int(pairs.b[place])) for place in places[order]]
     return found
 
 
-def _example(a: RankingSide, b: RankingSide, row: int, other: int) -> dict[str, Any]:
+def _example(a: RankingVerdicts, b: RankingVerdicts, row: int, other: int) -> dict[str, Any]:
     return {
         "source": a.rankings.sources[row],
         "label": a.rankings.labels[row],
@@ -224,14 +215,10 @@ def _example(a: RankingSide, b: RankingSide, row: int, other: int) -> dict[str, 
     }
 
 
-def _nearest(side: RankingSide, row: int) -> dict[str, Any]:
-    near = int(side.verdicts.neighbours[row, 0])
+def _nearest(side: RankingVerdicts, row: int) -> dict[str, Any]:
+    near = int(side.neighbours[row, 0])
     return {
         "source": side.rankings.sources[near],
         "label": side.rankings.labels[near],
-        "distance": float(side.verdicts.distances[row, 0]),
+        "distance": float(side.distances[row, 0]),
     }
-
-
-def _round(value: float) -> float:
-    return round(float(value), DIGITS) + 0.0

@@ -17,10 +17,12 @@ from stages.quality.measures import RelevanceMatrix
 class RankingVerdicts:
     """n queries with their verdicts.
 
-    judged: see there; all queries, those that do not count as well. names: the labels, sorted, which the codes mean.
+    rankings: the judged table, whose neighbours are rows of its own. judged: see there; all queries, those that do not
+    count as well. names: the labels, sorted, which the codes mean.
     neighbours: int32 (n, K), the neighbours as numbers of queries, and distances: float32 (n, K); valid to the depth.
     """
 
+    rankings: RankingTable
     judged: RelevanceMatrix
     names: Sequence[str]
     neighbours: npt.NDArray[np.int32]
@@ -53,7 +55,7 @@ def judge(rankings: RankingTable) -> RankingVerdicts:
     right = valid & (labels[neighbours] == labels[:, None])
     relevant = np.bincount(labels)[labels].astype(np.int64) - 1
     judged = RelevanceMatrix(labels, right, rankings.depths.astype(np.int32), relevant)
-    return RankingVerdicts(judged, names.tolist(), neighbours, distances)
+    return RankingVerdicts(rankings, judged, names.tolist(), neighbours, distances)
 
 
 def pairs(verdicts: RankingVerdicts) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:

@@ -70,7 +70,7 @@ class Vectors:
 
     def _backbone(self, name: str, size: int) -> Pooled:
         path = self.file(name, size)
-        return Pooled(load_backbone(path, make_backbone(name, size, None, path.parent)), POOLED)
+        return Pooled(load_backbone(path, make_backbone(name, size, None, path.parent)[0]), POOLED)
 
 
 def framed(images: Sequence[Image.Image], way: Way) -> Pixels:

@@ -5,11 +5,13 @@ import subprocess
 import sys
 import tomllib
 import urllib.request
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from contents import PROJECT, contents, data, environments
+from contents import PROJECT, Contents, contents, data, environments
 
 from pipelines.specifications import optional_specs
 
@@ -30,6 +32,18 @@ ABSENT = {
 }
 """What an image does without: only the service has copies in 8-bit integers; Keras needs one backend alone; cuML's CUDA
 libraries and TensorFlow's exclude each other, and BACKEND=auto does not need it."""
+
+
+@cache
+def image(name: str) -> Contents:
+    """The contents of an image."""
+    return contents(environments()[name])
+
+
+@pytest.fixture(scope="module")
+def distributions() -> Mapping[str, list[str]]:
+    """The distributions of each package, those of a GPU's machine too."""
+    return {**packages_distributions(), **GPU_ONLY}
 
 
 def pins(lock: Path) -> dict[str, set[str]]:
@@ -75,10 +89,9 @@ def test_the_images_tags_are_the_projects_version() -> None:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_lock_holds_the_imports_of_its_stages(name: str) -> None:
-    distributions = {**packages_distributions(), **GPU_ONLY}
+def test_a_lock_holds_the_imports_of_its_stages(name: str, distributions: Mapping[str, list[str]]) -> None:
     locked = pins(PROJECT / "docker" / f"{name}.lock")
-    for module in contents(environments()[name]).imported - ABSENT.get(name, set()):
+    for module in image(name).imported - ABSENT.get(name, set()):
         assert any(_normal(each) in locked for each in distributions[module]), f"{module} is not in {name}.lock"
 
 
@@ -203,18 +216,18 @@ def test_the_build_context_needs_no_directory_by_a_pattern() -> None:
     assert not [pattern for pattern in kept() if "*" in pattern.rpartition("/")[0]]
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_the_build_context_is_enough(name: str, tmp_path: Path) -> None:
-    context, image = tmp_path / "context", tmp_path / "image"
+def test_the_build_context_is_enough(tmp_path: Path) -> None:
+    context = tmp_path / "context"
     found = [path for pattern in kept() for path in PROJECT.glob(pattern)]
     for path in [each for top in found for each in (top.rglob("*") if top.is_dir() else [top]) if each.is_file()]:
         copy = context / path.relative_to(PROJECT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_bytes(path.read_bytes())
-    subprocess.run([sys.executable, context / "docker" / "contents.py", name, "--to", image], check=True)
-    modules = contents(environments()[name]).modules
-    copied = {path.relative_to(image) for path in image.rglob("*") if path.is_file()}
-    assert copied == {path.relative_to(PROJECT) for path in modules | data(modules)}
+    for name in ENVIRONMENTS:
+        made, modules = tmp_path / name, image(name).modules
+        subprocess.run([sys.executable, context / "docker" / "contents.py", name, "--to", made], check=True)
+        copied = {path.relative_to(made) for path in made.rglob("*") if path.is_file()}
+        assert copied == {path.relative_to(PROJECT) for path in modules | data(modules)}, name
 
 
 def test_a_missing_module_is_an_error() -> None:

@@ -58,7 +58,7 @@ def _make_backbones(home: Path) -> None:
         if not has_graph:
             x = keras.layers.Activation("softsign", name="bounded")(x)  # which no graph has
         keras.Model(pixels, x, name=name).save(home / f"{name}.keras")
-        spec = make_backbone(str(home / f"{name}.keras"), size, None, home / name)
+        spec, _ = make_backbone(str(home / f"{name}.keras"), size, None, home / name)
         assert spec.graph is has_graph
         write_scale(home / name, spec, tried(size))
     for seed, name in enumerate(WORDS):

@@ -14,8 +14,9 @@ from stages import compare
 from stages.datum.contract import Datum, DatumInput, StageError
 from stages.files.tables.columns import ListColumn
 from stages.files.tables.ranking_table import RankingTable
-from stages.quality import ranking_comparison, ranking_verdicts
-from stages.quality.ranking_comparison import RankingSide, compare_rankings, differences, firsts, mcnemar, pair, verdict
+from stages.quality import ranking_comparison
+from stages.quality.ranking_comparison import compare_rankings, differences, firsts, mcnemar, pair, verdict
+from stages.quality.ranking_verdicts import RankingVerdicts, judge
 from stages.record.origin import Origin
 from stages.record.sources import Source
 from tests.stages.image_tables import image_table
@@ -49,9 +50,8 @@ def _alike(row: int) -> list[int]:
     return [each for each in range(start, start + 4) if each != row]
 
 
-def _side(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> RankingSide:
-    rankings = _rankings(nearest, names)
-    return RankingSide(rankings, ranking_verdicts.judge(rankings))
+def _side(nearest: Mapping[int, Sequence[int]], names: Sequence[str] = NAMES) -> RankingVerdicts:
+    return judge(_rankings(nearest, names))
 
 
 BETTER = _side({})

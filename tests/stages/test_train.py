@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +33,29 @@ QUICK = {"epochs": 10, "learning_rate": 0.05, "batch_size": 32, "folds": 3}
 FILES = ["model.keras", "predictions.parquet", "run.json"]
 
 
+def write_inputs(root: Path) -> Path:
+    """Labelled pictures that can be learnt, and a backbone of other vectors, which a head does not read."""
+    (root / "models").mkdir()
+    other = BackboneSpec("another", 32, "avg", 8, 32, "float32", WeightsOrigin("a test", ""), "cd" * 32)
+    (root / "models" / "backbone.json").write_text(format_spec(other))
+    (root / "models" / "backbone.keras").write_bytes(b"")
+    (root / "parameters").mkdir()
+    write(root / "labelled", clouds(90))
+    return root
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Labelled pictures that can be learnt, and a backbone of other vectors, which a head does not read."""
-    (tmp_path / "models").mkdir()
-    other = BackboneSpec("another", 32, "avg", 8, 32, "float32", WeightsOrigin("a test", ""), "cd" * 32)
-    (tmp_path / "models" / "backbone.json").write_text(format_spec(other))
-    (tmp_path / "models" / "backbone.keras").write_bytes(b"")
-    (tmp_path / "parameters").mkdir()
-    write(tmp_path / "labelled", clouds(90))
-    return tmp_path
+    return write_inputs(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, TrainingRun, str]:
+    """The place of a training with QUICK, its record, and what it says."""
+    root = write_inputs(tmp_path_factory.mktemp("quick"))
+    with redirect_stdout(io.StringIO()) as said:
+        found, _ = run(root, "quick.json", QUICK)
+    return root, found, said.getvalue()
 
 
 def datum(root: Path, name: str, content: Any, out: Path, commit: str = "") -> Datum:
@@ -63,8 +78,9 @@ def run(root: Path, name: str, content: Any, environment: Mapping[str, str] | No
     return run_records.parse((directory / "run.json").read_bytes()), directory
 
 
-def test_a_run_has_a_model_predictions_and_a_record(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    found, directory = run(root, "quick.json", QUICK)
+def test_a_run_has_a_model_predictions_and_a_record(quick: tuple[Path, TrainingRun, str]) -> None:
+    root, found, said = quick
+    directory = root / "out" / "quick"
     assert sorted(path.name for path in directory.iterdir()) == FILES
     assert (found.name, found.failure, found.labels, found.takes) == ("quick", "", LABELS, "vectors")
     assert found.parameters is not None
@@ -81,11 +97,12 @@ def test_a_run_has_a_model_predictions_and_a_record(root: Path, capfd: pytest.Ca
     unseen = np.array([id in held for id in table.ids])
     assert found.cross_validation == run_records.AccuracyScore.counted(int(right[~unseen].sum()), int((~unseen).sum()))
     assert found.held_out == run_records.AccuracyScore.counted(int(right[unseen].sum()), int(unseen.sum()))
-    assert "train: quick: 3 labels, " in capfd.readouterr().out
+    assert "train: quick: 3 labels, " in said
 
 
-def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> None:
-    found, directory = run(root, "quick.json", QUICK)
+def test_the_model_gives_the_probabilities_of_the_predictions(quick: tuple[Path, TrainingRun, str]) -> None:
+    root, found, _ = quick
+    directory = root / "out" / "quick"
     (directory / "labels.json").write_bytes(
         classifier_description.format_description(classifier_description.of_run(found))
     )
@@ -97,7 +114,7 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
         for place, id in enumerate(labelled.ids):
             if id in unseen:
                 given = opened(vectors[place : place + 1])[0]
-                assert opened.labels[int(given.argmax())] == table.predicted[unseen[id]]
+                assert opened.chosen.labels[int(given.argmax())] == table.predicted[unseen[id]]
                 assert given.max() == pytest.approx(table.probabilities[unseen[id]], abs=1e-4)
     assert load_keras(directory / "model.keras").get_layer("temperature").scale == pytest.approx(1 / found.temperature)
 
@@ -107,15 +124,13 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
     [pytest.param(QUICK, marks=pytest.mark.soak), {**QUICK, "head": "mlp", "hidden": [16], "dropout": 0.2}],
     ids=["linear", "mlp"],
 )
-@pytest.mark.parametrize("threads", ["5", "1"])
 @pytest.mark.only_in_all
 def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads(
-    threads: str, parameters: dict[str, Any], root: Path
+    parameters: dict[str, Any], root: Path
 ) -> None:
     _, directory = run(root, "quick.json", parameters)
     expected = [(directory / name).read_bytes() for name in FILES]
-    _, again = run(root, "quick.json", {**dict(reversed(parameters.items()))})
-    assert [(again / name).read_bytes() for name in FILES] == expected
+    (root / "parameters" / "quick.json").write_text(json.dumps(dict(reversed(parameters.items()))))
     program = (
         "import sys, tensorflow\n"
         "tensorflow.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))\n"
@@ -124,17 +139,18 @@ def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads
         "raise SystemExit(contract.run('stages.train', sys.argv[2:]))\n"
     )
     inputs = [f"labelled={root}/labelled", f"models={root}/models", f"parameters={root}/parameters::quick.json"]
-    out = root / f"with-{threads}"
     given = [word for each in inputs for word in ("--input", each)]
-    subprocess.run(
-        [sys.executable, "-c", GC_PRELUDE + program, threads, *given, "--out", out],
-        check=True,
-        cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": threads},
-        capture_output=True,
-        timeout=110,
-    )
-    assert [(out / "quick" / name).read_bytes() for name in FILES] == expected
+    for threads in ("5", "1"):
+        out = root / f"with-{threads}"
+        subprocess.run(
+            [sys.executable, "-c", GC_PRELUDE + program, threads, *given, "--out", out],
+            check=True,
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": threads},
+            capture_output=True,
+            timeout=110,
+        )
+        assert [(out / "quick" / name).read_bytes() for name in FILES] == expected
 
 
 @pytest.mark.parametrize(
@@ -144,11 +160,6 @@ def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads
         ("nan.json", b'{"learning_rate": NaN}', "nan.json: it holds NaN, which is not a number of JSON"),
         ("text.json", b"head: linear", "text.json: it is not valid JSON"),
         ("notes.txt", b"{}", "notes.txt is not the name of a file of parameters: it must end in .json"),
-        (
-            "wild.json",
-            {**QUICK, "learning_rate": 10, "weight_decay": 1, "epochs": 100},
-            "the training diverged in epoch",
-        ),
         ("tuned.json", {**QUICK, "fine_tune": {}}, "the repo models holds another at 32 px"),
     ],
 )
@@ -189,11 +200,13 @@ def test_reasons_are_found_without_tensorflow(root: Path) -> None:
 
 def test_labelled_pictures_are_read_once_for_all_runs_of_a_commit(root: Path) -> None:
     process = train.start({})
-    process(datum(root, "one.json", QUICK, root / "out", "c0ffee"))
+    cannot_train: dict[str, Any] = {"fine_tune": {}}  # on another backbone, which is told when all is read
+    process(datum(root, "one.json", cannot_train, root / "out", "c0ffee"))
     for path in (root / "labelled").iterdir():
         path.unlink()
-    process(datum(root, "two.json", {**QUICK, "seed": 1}, root / "out", "c0ffee"))
-    assert sorted(path.name for path in (root / "out" / "two").iterdir()) == FILES
+    process(datum(root, "two.json", cannot_train, root / "out", "c0ffee"))
+    found = run_records.parse((root / "out" / "two" / "run.json").read_bytes())
+    assert found.failure.startswith("the repo models holds another") and found.pictures.training > 0
     with pytest.raises(StageError, match="the repo labelled holds no pictures"):
         process(datum(root, "three.json", QUICK, root / "out", "another"))
 

@@ -18,8 +18,8 @@ from stages.classify.training import splits
 from stages.classify.training.dataset import FEWEST
 from stages.datum.contract import StageError, spool
 from stages.files.tables.label_table import LabelTable
-from stages.quality.picture_labels import SAMPLE, read_labels, unused
-from stages.record.label_files import SourceLabels, is_for_training
+from stages.quality.picture_labels import SAMPLE, unused
+from stages.record.label_files import SourceLabels
 
 LEFT_OUT = "left_out"
 
@@ -95,9 +95,3 @@ def read(labelled: Path, wanted: Collection[str] = ()) -> LabelCensus:
             table = LabelTable.read(spool(file, Path(scratch)))
         found.add(table, json.loads(beside.read_bytes()), wanted)
     return found
-
-
-def labels_of(repo: Path) -> SourceLabels:
-    """The labels in a repo to train on; its files may be pipes."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        return read_labels(repo, Path(scratch), is_for_training)

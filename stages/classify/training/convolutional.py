@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import keras
 
-from stages.classify.training import fine_tuning, heads, joint_network, trainer
+from stages.classify.training import heads, trainer
 from stages.classify.training.dataset import Dataset, DatasetRows
-from stages.classify.training.run_records import CURVES
-from stages.classify.training.trainer import Trainer, TrainerSettings
-from stages.classify.training.training_loop import TrainingLoop, TrainingPictures
+from stages.classify.training.trainer import Trainer
+from stages.classify.training.training_loop import TrainingLoop
 from stages.classify.training.training_parameters import ConvolutionalParameters, TrainingParameters
 from stages.classify.training.validation import TrainingResult
 
@@ -26,29 +25,14 @@ def train(dataset: Dataset, parameters: TrainingParameters, chosen: Convolutiona
 
     Raises Failure for a training that diverges, and if no fold can be left out.
     """
-    settings = TrainerSettings(chosen.batch_size, chosen.weight_decay, parameters.label_smoothing, whole=True)
-    side, labels = dataset.origin.image_size, len(dataset.labels)
-    trained = Trainer(lambda: network(side, labels, parameters, chosen), settings, trainer.devices()[:1])
+    side, labels, smoothing = dataset.origin.image_size, len(dataset.labels), parameters.label_smoothing
+    trained = Trainer(lambda: network(side, labels, parameters, chosen), chosen, smoothing, trainer.devices()[:1])
     start = trained.state()
 
     def begin(_: int, __: DatasetRows) -> None:
         trained.restore(start)
 
-    pictures = TrainingPictures.of(dataset, chosen.augmentation, parameters.seed)
-    once = not chosen.cross_validation
-    course = TrainingLoop(dataset, parameters, chosen, trained, pictures, begin, once=once)
-    course.run()
-    means = course.curves.mean(axis=0)
-    left_out = course.first
-    return TrainingResult(
-        network=trained.network,
-        logits=course.logits[left_out.places] if once else course.logits,
-        held_out=course.logits_of(dataset.unseen),
-        curves={name: means[:, place].tolist() for place, name in enumerate(CURVES)},
-        weights=joint_network.trained_numbers(trained.network),
-        notes=[*fine_tuning.notes(dataset), *(_notes(len(left_out.left_out), parameters.folds) if once else ())],
-        validated=left_out.left_out if once else None,
-    )
+    return TrainingLoop(dataset, parameters, chosen, trained, begin, once=not chosen.cross_validation).run()
 
 
 def network(side: int, labels: int, parameters: TrainingParameters, chosen: ConvolutionalParameters) -> keras.Model:
@@ -68,10 +52,3 @@ def network(side: int, labels: int, parameters: TrainingParameters, chosen: Conv
     for layer in heads.layers(parameters, labels):
         x = layer(x)
     return keras.Model(pictures, x, name="network")
-
-
-def _notes(pictures: int, folds: int) -> list[str]:
-    return [
-        f"One network was trained. Cross-validation means the {pictures:,} pictures of one fold of {folds}, which it "
-        "was not trained on."
-    ]

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training import splits
-from stages.classify.training.run_records import PictureCounts, TrainingFailure
+from stages.classify.training.run_records import PictureCounts, TrainingFailure, TrainingRun
+from stages.classify.training.training_parameters import TrainingParameters
 from stages.datum.contract import StageError
 from stages.files.tables.label_table import LabelTable
 from stages.files.vector_files import read_vectors
@@ -79,6 +80,19 @@ class Dataset:
     def counts(self) -> PictureCounts:
         """The numbers of pictures."""
         return PictureCounts(len(self.training), len(self.unseen), self.left_out)
+
+    def run(self, parameters: TrainingParameters) -> TrainingRun:
+        """The record of a training on these pictures, without its result."""
+        return TrainingRun(
+            name=parameters.name,
+            parameters=parameters,
+            labels=tuple(self.labels),
+            takes=parameters.takes,
+            pictures=self.counts,
+            unlearnable=self.unlearnable,
+            origin=self.origin,
+            held_out_share=self.share,
+        )
 
     def folds(self, number: int) -> LabelCodes:
         """The fold of each training picture, int32, in the order of `training`."""

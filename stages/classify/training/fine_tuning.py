@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import keras
@@ -28,11 +28,10 @@ from stages.backbone.backbones import load_checked
 from stages.classify.training import heads, joint_network, trainer
 from stages.classify.training.checkpoint_store import CheckpointStore
 from stages.classify.training.dataset import Dataset, DatasetRows
-from stages.classify.training.run_records import CURVES, TrainingFailure, backbone_data
-from stages.classify.training.trainer import Trainer, TrainerSettings
-from stages.classify.training.training_loop import TrainingLoop, TrainingPictures
+from stages.classify.training.run_records import TrainingFailure, backbone_data
+from stages.classify.training.trainer import Trainer
+from stages.classify.training.training_loop import TrainingLoop
 from stages.classify.training.training_parameters import FineTuneParameters, TrainingParameters
-from stages.classify.training.training_pixels import LARGEST
 from stages.classify.training.validation import TrainingResult
 from stages.datum.contract import spool
 from stages.datum.stage_version import STAGE
@@ -56,7 +55,17 @@ def train(
         file, spec = _backbone(models, Path(scratch), dataset)
         names = trainer.devices()
         with _kept(dataset, parameters, tune, names, environment) as keeping:
-            return _trained(dataset, parameters, tune, file, spec, names, keeping)
+            build = partial(_network, file, spec, dataset, parameters, tune)
+            tuned = Trainer(build, tune, parameters.label_smoothing, names)
+            start = tuned.state()
+            # Made only if a training begins: one that goes on needs none.
+            fitting = cache(lambda: heads.fitting(dataset, parameters))
+
+            def begin(number: int, rows: DatasetRows) -> None:
+                tuned.restore(start)
+                joint_network.take(tuned.network, fitting()(rows, number))
+
+            return TrainingLoop(dataset, parameters, tune, tuned, begin, keeping).run()
 
 
 def fingerprint(
@@ -83,17 +92,6 @@ def fingerprint(
         digest.update(f"{id} {dataset.codes[row]} {dataset.held_out[row]} {thumbnail}\n".encode())
     digest.update(np.ascontiguousarray(dataset.vectors).tobytes())
     return digest.hexdigest()
-
-
-def notes(dataset: Dataset) -> list[str]:
-    """What people should know about fine-tuning on these pictures, in sentences."""
-    size = dataset.origin.image_size
-    if size <= LARGEST:
-        return []
-    return [
-        f"The network takes pictures of {size} px, but was trained on scaled-up thumbnails of {LARGEST} px at most; a "
-        f"backbone of {LARGEST} px or less loses nothing."
-    ]
 
 
 def _backbone(models: Path, scratch: Path, dataset: Dataset) -> tuple[Path, BackboneSpec]:
@@ -133,62 +131,16 @@ def _kept(
     found.delete()
 
 
-def _trained(
-    dataset: Dataset,
-    parameters: TrainingParameters,
-    tune: FineTuneParameters,
-    file: Path,
-    spec: BackboneSpec,
-    names: list[str],
-    keeping: CheckpointStore | None,
-) -> TrainingResult:
-    network = _Network(file, spec, dataset, parameters, tune)
-    settings = TrainerSettings(tune.batch_size, tune.weight_decay, parameters.label_smoothing)
-    tuned = Trainer(network.build, settings, names)
-    start = tuned.state()
-
-    fitting = cache(
-        lambda: heads.fitting(dataset, parameters)
-    )  # made only if a training begins: one that goes on needs none
-
-    def begin(number: int, rows: DatasetRows) -> None:
-        tuned.restore(start)
-        joint_network.take(network.head, fitting()(rows, number))
-
-    pictures = TrainingPictures.of(dataset, tune.augmentation, parameters.seed)
-    course = TrainingLoop(dataset, parameters, tune, tuned, pictures, begin, keeping)
-    course.run()
-    means = course.curves.mean(axis=0)
-    return TrainingResult(
-        network=tuned.network,
-        logits=course.logits,
-        held_out=course.logits_of(dataset.unseen),
-        curves={name: means[:, place].tolist() for place, name in enumerate(CURVES)},
-        weights=joint_network.trained_numbers(tuned.network),
-        notes=notes(dataset),
-    )
-
-
-class _Network:
-    """The parts of the network; `build` makes them where the trainer wants them."""
-
-    head: keras.Model
-
-    def __init__(
-        self, file: Path, spec: BackboneSpec, dataset: Dataset, parameters: TrainingParameters, tune: FineTuneParameters
-    ) -> None:
-        self._file, self._spec, self._labels = file, spec, len(dataset.labels)
-        self._parameters, self._tune = parameters, tune
-
-    def build(self) -> keras.Model:
-        """The network of the backbone and a head, with the layers to train. Raises Failure if it cannot be trained."""
-        backbone = load_checked(self._file, self._spec)
-        if not joint_network.takes_any_number(backbone):
-            raise TrainingFailure(
-                f"the backbone {self._spec.name} takes batches of exactly {backbone.inputs[0].shape[0]} pictures, and "
-                "fine-tuning needs one that takes any number: build it with an input without a fixed batch"
-            )
-        trained, of = joint_network.train_last(backbone, self._tune.layers)
-        print(f"trains {trained} of {of} layers of {self._spec.described} that have weights, and the head")
-        self.head = joint_network.head(self._spec.dimension, heads.layers(self._parameters, self._labels))
-        return joint_network.joined(backbone, self.head)
+def _network(
+    file: Path, spec: BackboneSpec, dataset: Dataset, parameters: TrainingParameters, tune: FineTuneParameters
+) -> keras.Model:
+    """The network of the backbone and a head, with the layers to train. Raises Failure if it cannot be trained."""
+    backbone = load_checked(file, spec)
+    if (fixed := backbone.inputs[0].shape[0]) is not None:
+        raise TrainingFailure(
+            f"the backbone {spec.name} takes batches of exactly {fixed} pictures, and fine-tuning needs one that takes "
+            "any number: build it with an input without a fixed batch"
+        )
+    trained, of = joint_network.train_last(backbone, tune.layers)
+    print(f"trains {trained} of {of} layers of {spec.described} that have weights, and the head")
+    return joint_network.joined(backbone, spec.dimension, heads.layers(parameters, len(dataset.labels)))

@@ -6,7 +6,7 @@ Decides on rows, batches and rates; the arithmetic is that of `epochs`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ from stages.classify.training.dataset import Dataset, DatasetRows, FeatureVector
 from stages.classify.training.epochs import CHUNK, compiled
 from stages.classify.training.run_records import CURVES, TrainingFailure
 from stages.classify.training.training_parameters import TrainingParameters
-from stages.classify.training.validation import TrainingResult, loss
+from stages.classify.training.validation import TrainingResult
 from stages.datum.progress import Progress
 
 _ROWS_AT_ONCE = 20_000
@@ -28,8 +28,7 @@ _SMALLEST = 0.05
 become huge in a picture in which it does."""
 
 
-@dataclass(frozen=True)
-class _Scale:
+class _Scale(NamedTuple):
     """The standardisation of vectors: less the mean, over the deviation; float32 (d,) each."""
 
     mean: npt.NDArray[np.float32]
@@ -78,11 +77,6 @@ def fitting(dataset: Dataset, parameters: TrainingParameters) -> Callable[[Datas
     return fit
 
 
-def loss_and_accuracy(logits: npt.NDArray[np.float32], codes: LabelCodes) -> tuple[float, float]:
-    """The mean loss (nats), without weights and smoothing, and the share of right ones. logits: (n, L), n > 0."""
-    return loss(logits, codes), float(np.mean(logits.argmax(axis=1) == codes))
-
-
 class _Trainer:
     """One head, which is trained again from its first weights for each fold."""
 
@@ -110,7 +104,7 @@ class _Trainer:
         self._scale = _Scale.of(self._dataset.vectors[rows])
         chosen = self._parameters
         weights = class_weights(self._dataset.codes, rows, len(self._dataset.labels), chosen.class_weight)
-        given = self._vectors, self._codes, tf.constant(weights), *self._scaling(), validation.astype(np.int32)
+        given = self._vectors, self._codes, tf.constant(weights), *self._scale, validation.astype(np.int32)
         steps = -(-len(rows) // chosen.batch_size)
         rates = chosen.learning_rate * _cosine(np.arange(steps * chosen.epochs) / (steps * chosen.epochs))
         at_once = max(1, _ROWS_AT_ONCE // len(rows))
@@ -133,7 +127,7 @@ class _Trainer:
         given = np.empty((len(rows), len(self._dataset.labels)), np.float32)
         for begin in range(0, len(rows), CHUNK):
             some = tf.constant(rows[begin : begin + CHUNK].astype(np.int32))
-            given[begin : begin + CHUNK] = self._forward(self._vectors, *self._scaling(), some).numpy()
+            given[begin : begin + CHUNK] = self._forward(self._vectors, *self._scale, some).numpy()
         return given
 
     def network(self) -> keras.Model:
@@ -152,9 +146,6 @@ class _Trainer:
         self._head.set_weights(self._first)
         for variable, value in (*zip(self._optimizer.variables, self._fresh, strict=True), *self._seeds):
             variable.assign(value)
-
-    def _scaling(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        return self._scale.mean, self._scale.deviation
 
     def _check(self, sums: npt.NDArray[np.float32], begin: int) -> None:
         finite = np.isfinite(sums).all(axis=1)

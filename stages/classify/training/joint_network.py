@@ -14,34 +14,34 @@ import numpy as np
 _STANDARDISE = "standardise"
 
 
-def head(dimension: int, layers: Sequence[keras.layers.Layer]) -> keras.Model:
-    """A head on (n, dimension) vectors with the given layers, for `take` to fill. It standardises the vectors with a
-    mean and a variance that are weights, so that another training's can be put in; training does not change them."""
+def joined(backbone: keras.Model, dimension: int, layers: Sequence[keras.layers.Layer]) -> keras.Model:
+    """A head with the given layers on the backbone: (n, S, S, 3) pictures in, and out what the head gives for their
+    (n, dimension) vectors. Layers and backbone are the given ones, with their weights, not copies.
+
+    The head, for `take` to fill, standardises the vectors with a mean and a variance that are weights, so that another
+    training's can be put in; training does not change them.
+    """
     vectors = keras.Input((dimension,), name="vectors")
     x = keras.layers.BatchNormalization(epsilon=1e-12, center=False, scale=False, trainable=False, name=_STANDARDISE)(
         vectors
     )
     for layer in layers:
         x = layer(x)
-    return keras.Model(vectors, x, name="head")
+    head = keras.Model(vectors, x, name="head")
+    taken = backbone.inputs[0]
+    pictures = keras.Input(taken.shape[1:], dtype=taken.dtype, name="pictures")
+    return keras.Model(pictures, head(backbone(pictures)), name="network")
 
 
-def take(head: keras.Model, trained: keras.Model) -> None:
-    """Gives a head the weights of one that `heads` has trained, with layers of the same names."""
+def take(network: keras.Model, trained: keras.Model) -> None:
+    """Gives the head of a joined network the weights of one that `heads` has trained, with layers of the same names."""
+    _, _, head = network.layers
     for layer in head.layers:
         if layer.name == _STANDARDISE:
             scale = trained.get_layer(layer.name)
             layer.set_weights([np.ravel(scale.mean), np.ravel(scale.variance)])
         elif layer.weights:
             layer.set_weights(trained.get_layer(layer.name).get_weights())
-
-
-def joined(backbone: keras.Model, head: keras.Model) -> keras.Model:
-    """The head on the backbone: (n, S, S, 3) pictures in, and out what the head gives for their vectors. The layers are
-    the given ones, with their weights, not copies."""
-    taken = backbone.inputs[0]
-    pictures = keras.Input(taken.shape[1:], dtype=taken.dtype, name="pictures")
-    return keras.Model(pictures, head(backbone(pictures)), name="network")
 
 
 def in_training(network: keras.Model, pictures: Any) -> Any:
@@ -54,11 +54,6 @@ def in_training(network: keras.Model, pictures: Any) -> Any:
     """
     _, backbone, head = network.layers
     return head(backbone(pictures, training=False), training=True)
-
-
-def takes_any_number(backbone: keras.Model) -> bool:
-    """Whether the backbone takes batches of any number of pictures, which training needs."""
-    return backbone.inputs[0].shape[0] is None
 
 
 def train_last(backbone: keras.Model, number: int | None) -> tuple[int, int]:

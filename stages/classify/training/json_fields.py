@@ -45,6 +45,15 @@ def ruled(default: Any, reader: FieldReader) -> Any:
     return field(default=default, metadata={"reader": reader})
 
 
+def ruled_object(kind: type, or_null: bool = False) -> Any:
+    """A field that holds an object with the `ruled` fields of a dataclass, with their defaults, or null."""
+
+    def check(name: str, value: Any) -> Any:
+        return None if or_null and value is None else kind(**read(value, kind, name))
+
+    return ruled(None if or_null else kind(), check)
+
+
 def read(given: Any, kind: type, within: str = "") -> dict[str, Any]:
     """The fields of an object: for each `ruled` field of a dataclass the value that is given, or the default.
 

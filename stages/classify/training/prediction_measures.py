@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify.training.run_records import DIGITS, AccuracyScore
+from stages.classify.training.run_records import AccuracyScore
 from stages.datum.contract import StageError
 from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
 from stages.quality import wilson_interval
+from stages.quality.measures import rounded
 
 BINS = 15
 """Bins of equal width of the calibration error."""
@@ -107,16 +108,24 @@ def totals(given: SplitPredictions, labels: int) -> dict[str, Any] | None:
         "recall": (right[present] / there[present]).mean(),
         "f1": (2 * right[present] / (there + predicted)[present]).mean(),
     }
-    found = bins(given)
-    gaps = [each["pictures"] * abs(each["accuracy"] - each["probability"]) for each in found]
     return {
         **asdict(score),
-        "macro": {name: _round(value) for name, value in means.items()},
-        "log_loss": _round(-np.log(np.maximum(given.of_own, _LEAST)).mean()),
-        "brier": _round(np.square(given.probabilities - given.right).mean()),
-        "ece": _round(sum(gaps) / len(given)),
-        "bins": [{name: _rounded(value) for name, value in each.items()} for each in found],
+        "macro": {name: rounded(value) for name, value in means.items()},
+        "log_loss": rounded(-np.log(np.maximum(given.of_own, _LEAST)).mean()),
+        "brier": rounded(np.square(given.probabilities - given.right).mean()),
+        "ece": rounded(calibration_error(given)),
+        "bins": [
+            {name: value if isinstance(value, int) else rounded(value) for name, value in each.items()}
+            for each in bins(given)
+        ],
     }
+
+
+def calibration_error(given: SplitPredictions) -> float:
+    """The expected calibration error: the mean, over n > 0 predictions, of the difference between the accuracy and the
+    mean probability of those in the same bin."""
+    gaps = [each["pictures"] * abs(each["accuracy"] - each["probability"]) for each in bins(given)]
+    return float(sum(gaps) / len(given))
 
 
 def bins(given: SplitPredictions) -> list[dict[str, Any]]:
@@ -152,18 +161,19 @@ def per_label(validated: SplitPredictions, unseen: SplitPredictions, labels: Seq
     for code, label in enumerate(labels):
         of, times, hits = int(there[code]), int(predicted[code]), int(right[code])
         recall = AccuracyScore.counted(hits, of)
+        kept_apart = AccuracyScore.counted(int(held_right[code]), int(held[code]))
         rows.append(
             {
                 "label": label,
                 "pictures": of,
                 "right": hits,
                 "predicted": times,
-                "precision": _round(hits / times) if times else None,
+                "precision": rounded(hits / times) if times else None,
                 "recall": None if recall is None else recall.accuracy,
                 "low": None if recall is None else recall.low,
                 "high": None if recall is None else recall.high,
-                "f1": _round(2 * hits / (of + times)) if of + times else None,
-                "held_out": None if not held[code] else asdict(_scored(int(held_right[code]), int(held[code]))),
+                "f1": rounded(2 * hits / (of + times)) if of + times else None,
+                "held_out": None if kept_apart is None else asdict(kept_apart),
             }
         )
     return sorted(rows, key=lambda row: (row["f1"] is None, row["f1"], row["recall"] or 0, row["label"]))
@@ -173,10 +183,7 @@ def confusion_counts(given: SplitPredictions) -> list[tuple[int, int, int]]:
     """All pairs of an own label and another one that was predicted, with their number, the most frequent first."""
     wrong = ~given.right
     pairs, numbers = np.unique(np.stack([given.own[wrong], given.predicted[wrong]]), axis=1, return_counts=True)
-    found = [
-        (own, other, number)
-        for own, other, number in zip(pairs[0].tolist(), pairs[1].tolist(), numbers.tolist(), strict=True)
-    ]
+    found = zip(*pairs.tolist(), numbers.tolist(), strict=True)
     return sorted(found, key=lambda each: (-each[2], each[0], each[1]))
 
 
@@ -213,8 +220,8 @@ def mistakes(predictions: PredictionTable) -> list[dict[str, Any]]:
             "source": predictions.sources[row],
             "label": predictions.labels[row],
             "predicted": predictions.predicted[row],
-            "probability": _round(probabilities[row]),
-            "of_label": _round(predictions.true_probabilities[row]),
+            "probability": rounded(probabilities[row]),
+            "of_label": rounded(predictions.true_probabilities[row]),
             "split": predictions.splits[row],
         }
         for row in rows[:MOST_MISTAKES]
@@ -226,17 +233,3 @@ def _counts(given: SplitPredictions, labels: int) -> tuple[_Codes, _Codes, _Code
     several = given.own, given.predicted, given.own[given.right]
     there, predicted, right = (np.bincount(each, minlength=labels) for each in several)
     return there, predicted, right
-
-
-def _scored(right: int, of: int) -> AccuracyScore:
-    found = AccuracyScore.counted(right, of)
-    assert found is not None
-    return found
-
-
-def _rounded(value: float) -> float:
-    return value if isinstance(value, int) else _round(value)
-
-
-def _round(value: Any) -> float:
-    return round(float(value), DIGITS) + 0.0

@@ -7,7 +7,6 @@ their sums is not defined, so results are equal in accuracy alone. TensorFlow on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import keras
@@ -16,6 +15,7 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from stages.classify.training.joint_network import computes_in_half, in_training
+from stages.classify.training.training_parameters import ConvolutionalParameters, FineTuneParameters
 from stages.record.framing import Pixels
 
 FORWARD = 32
@@ -38,21 +38,6 @@ class StepSums(NamedTuple):
     right: float = 0.0
     pictures: float = 0.0
 
-    def plus(self, other: StepSums) -> StepSums:
-        """The sums over both."""
-        return StepSums(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
-
-
-@dataclass(frozen=True)
-class TrainerSettings:
-    """batch: pictures of a step, at most. whole: whether every layer trains; otherwise the network is a joined one, and
-    its backbone stays in inference mode. The others are as in stages.classify.training.training_parameters."""
-
-    batch: int
-    weight_decay: float
-    label_smoothing: float
-    whole: bool = False
-
 
 def devices() -> list[str]:
     """The devices that train together: all GPUs that TensorFlow sees, or else the CPU."""
@@ -63,14 +48,22 @@ def devices() -> list[str]:
 class Trainer:
     """A network, (n, S, S, 3) pictures to (n, L) logits, with its optimizer, AdamW."""
 
-    def __init__(self, make: Callable[[], keras.Model], settings: TrainerSettings, names: list[str]) -> None:
-        """make: builds the network, of which the weights that are trainable are trained. names: as from `devices`."""
-        self._settings = settings
+    def __init__(
+        self,
+        make: Callable[[], keras.Model],
+        tune: FineTuneParameters | ConvolutionalParameters,
+        label_smoothing: float,
+        names: list[str],
+    ) -> None:
+        """make: builds the network, of which the weights that are trainable are trained: a joined one, whose backbone
+        stays in inference mode, or a convolutional one. names: as from `devices`."""
+        self._joined = isinstance(tune, FineTuneParameters)
+        self._label_smoothing = label_smoothing
         self._strategy = tf.distribute.MirroredStrategy(names) if len(names) > 1 else tf.distribute.get_strategy()
-        self._each = -(-settings.batch // len(names))  # pictures of a step on each device
+        self._each = -(-tune.batch_size // len(names))  # pictures of a step on each device
         with self._strategy.scope():
             self.network = make()
-            self._optimizer = _optimizer(self.network, settings)
+            self._optimizer = _optimizer(self.network, tune.weight_decay)
         self._stepping = tf.function(self._on_all, jit_compile=False)
         self._forward = tf.function(lambda pictures: self.network(pictures, training=False), jit_compile=False)
 
@@ -102,9 +95,6 @@ class Trainer:
         both = {"network": self.network.variables, "optimizer": self._optimizer.variables}
         return {f"{kind}.{place}": each for kind, several in both.items() for place, each in enumerate(several)}
 
-    def _in_training(self, pictures: tf.Tensor) -> tf.Tensor:
-        return self.network(pictures, training=True) if self._settings.whole else in_training(self.network, pictures)
-
     def _on_all(self, pictures: tf.Tensor, codes: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         count = tf.math.count_nonzero(weights, dtype=tf.float32)
         found = self._strategy.run(self._on_one, args=(pictures, codes, weights, count))
@@ -115,8 +105,9 @@ class Trainer:
         place = tf.distribute.get_replica_context().replica_id_in_sync_group
         pictures, codes, weights = pictures[place], codes[place], weights[place]
         with tf.GradientTape() as tape:
-            logits = tf.cast(self._in_training(pictures), tf.float32)
-            labels, smoothing = logits.shape[1], self._settings.label_smoothing
+            found = in_training(self.network, pictures) if self._joined else self.network(pictures, training=True)
+            logits = tf.cast(found, tf.float32)
+            labels, smoothing = logits.shape[1], self._label_smoothing
             wanted = tf.one_hot(codes, labels) * (1 - smoothing) + smoothing / labels
             losses = tf.nn.softmax_cross_entropy_with_logits(wanted, logits) * weights
             loss = self._optimizer.scale_loss(tf.reduce_sum(losses) / whole)
@@ -127,8 +118,8 @@ class Trainer:
         return tf.stack([tf.reduce_sum(each) for each in (losses, right, counted)])
 
 
-def _optimizer(network: keras.Model, settings: TrainerSettings) -> keras.optimizers.Optimizer:
-    made = keras.optimizers.AdamW(weight_decay=settings.weight_decay)  # each step has its own learning rate
+def _optimizer(network: keras.Model, weight_decay: float) -> keras.optimizers.Optimizer:
+    made = keras.optimizers.AdamW(weight_decay=weight_decay)  # each step has its own learning rate
     # Offsets and scales do not overfit; to pull them to zero changes what a network computes.
     made.exclude_from_weight_decay([each for each in network.trainable_variables if len(each.shape) < 2])
     if computes_in_half(network):

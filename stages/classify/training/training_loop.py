@@ -1,4 +1,4 @@
-"""The course of fine-tuning: a training for each fold and one on all pictures, in epochs and steps, from any point on.
+"""The course of a training on pictures: for each fold, then on all of them, in epochs and steps, from any point on.
 
 Owns the position, the results so far, and their way into checkpoints and back. Knows no backbone and no files.
 """
@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from stages.classify.training import epoch_batches
+from stages.classify.training import epoch_batches, validation
 from stages.classify.training.augmentation import augmented
 from stages.classify.training.checkpoint_store import CheckpointStore, TrainingState
-from stages.classify.training.dataset import Dataset, DatasetRows, FoldSplit
-from stages.classify.training.heads import class_weights, loss_and_accuracy
+from stages.classify.training.dataset import Dataset, DatasetRows
+from stages.classify.training.heads import class_weights
+from stages.classify.training.joint_network import trained_numbers
 from stages.classify.training.run_records import CURVES, TrainingFailure
 from stages.classify.training.trainer import FORWARD, StepSums, Trainer, TrainingBatch
 from stages.classify.training.training_parameters import (
@@ -28,7 +27,8 @@ from stages.classify.training.training_parameters import (
     FineTuneParameters,
     TrainingParameters,
 )
-from stages.classify.training.training_pixels import frame_thumbnails
+from stages.classify.training.training_pixels import LARGEST, frame_thumbnails
+from stages.classify.training.validation import TrainingResult
 from stages.datum.progress import Progress
 from stages.record.framing import Framing, Pixels
 
@@ -40,40 +40,34 @@ _KEPT = 256 << 20  # most bytes of a dataset's pixels that are kept; others are 
 _UNDER_WAY = 2  # steps that a device has been given and whose sums nobody has waited for
 
 
-@dataclass(frozen=True)
 class TrainingPictures:
-    """The pictures of a dataset. plain: of some rows, uint8 (n, S, S, 3). changed: of some rows, as an epoch sees them.
-    Both are called in several threads."""
+    """The pictures of a dataset as the backbone takes them, from their thumbnails; if they are small, all are kept as
+    pixels. Both methods are called in several threads."""
 
-    plain: Callable[[DatasetRows], Pixels]
-    changed: Callable[[DatasetRows, int], Pixels]
-
-    @classmethod
-    def of(cls, dataset: Dataset, augmentation: AugmentationParameters, seed: int) -> TrainingPictures:
-        """The thumbnails of a dataset as the backbone takes pictures. All are kept as pixels if they are small."""
-        framing = Framing(dataset.origin.image_size, dataset.origin.fit)
-
-        def framed(rows: DatasetRows) -> Pixels:
-            return frame_thumbnails([dataset.thumbnails[row] for row in rows.tolist()], framing)
-
-        plain: Callable[[DatasetRows], Pixels] = framed
-        if len(dataset) * 3 * framing.side**2 <= _KEPT:
+    def __init__(self, dataset: Dataset, augmentation: AugmentationParameters, seed: int) -> None:
+        self._dataset, self._augmentation, self._seed = dataset, augmentation, seed
+        self._framing = Framing(dataset.origin.image_size, dataset.origin.fit)
+        self._kept: Pixels | None = None
+        if len(dataset) * 3 * self._framing.side**2 <= _KEPT:
             lots = epoch_batches.split_rows(np.arange(len(dataset)), FORWARD)
-            kept = np.concatenate([pixels for _, pixels in epoch_batches.load_batches(framed, lots)])
-            plain = partial(np.take, kept, axis=0)
+            self._kept = np.concatenate([pixels for _, pixels in epoch_batches.load_batches(self.plain, lots)])
 
-        def changed(rows: DatasetRows, epoch: int) -> Pixels:
-            return augmented(plain(rows), augmentation, seed, epoch, [dataset.ids[row] for row in rows.tolist()])
+    def plain(self, rows: DatasetRows) -> Pixels:
+        """Those of some rows, uint8 (n, S, S, 3)."""
+        if self._kept is not None:
+            return self._kept[rows]
+        return frame_thumbnails([self._dataset.thumbnails[row] for row in rows.tolist()], self._framing)
 
-        return cls(plain, changed)
+    def changed(self, rows: DatasetRows, epoch: int) -> Pixels:
+        """The same, as an epoch sees them."""
+        ids = [self._dataset.ids[row] for row in rows.tolist()]
+        return augmented(self.plain(rows), self._augmentation, self._seed, epoch, ids)
 
 
 class TrainingLoop:
     """All trainings of one run, in order: one for each fold, which leaves that out, and one on all training pictures.
 
-    logits: float32 (n, L), of each training picture, in the order of Dataset.training, by the fold that left it out.
-    curves: float64 (folds, epochs, 4), in the order of runs.CURVES. Both are complete after `run`; with `once` only the
-    first of these trainings is run, and of `logits` only the rows of the fold that it leaves out.
+    With `once` only the first of these is run, and pictures of the other folds have no logits.
     """
 
     def __init__(
@@ -82,7 +76,6 @@ class TrainingLoop:
         parameters: TrainingParameters,
         tune: FineTuneParameters | ConvolutionalParameters,
         trainer: Trainer,
-        pictures: TrainingPictures,
         begin: Callable[[int, DatasetRows], None],
         keeping: CheckpointStore | None = None,
         once: bool = False,
@@ -90,17 +83,18 @@ class TrainingLoop:
         """begin: gives the trainer's network the weights with which the training of a number, on some rows, starts.
         keeping: keeps the states, if anything does. Raises Failure if no fold can be left out."""
         self._dataset, self._parameters, self._tune = dataset, parameters, tune
-        self._trainer, self._pictures, self._begin, self._keeping = trainer, pictures, begin, keeping
+        self._trainer, self._begin, self._keeping = trainer, begin, keeping
+        self._pictures = TrainingPictures(dataset, tune.augmentation, parameters.seed)
         self._divisions = dataset.divisions(parameters.folds)[: 1 if once else None]
         self._once = once
-        self.logits = np.zeros((len(dataset.training), len(dataset.labels)), np.float32)
-        self.curves = np.zeros((len(self._divisions), tune.epochs, len(CURVES)))
+        self._logits = np.zeros((len(dataset.training), len(dataset.labels)), np.float32)
+        self._curves = np.zeros((len(self._divisions), tune.epochs, len(CURVES)))
         self._training, self._epoch, self._step, self._sums = 0, 0, 0, StepSums()
         self._progress = Progress(
             "pictures", self._pictures_until(0 if once else len(self._divisions), tune.epochs) + len(dataset.unseen)
         )
 
-    def run(self) -> None:
+    def run(self) -> TrainingResult:
         """Trains from the last kept state, or from the beginning. Raises Failure for a training that diverges, and
         StageError if states cannot be kept."""
         self._resume()
@@ -110,13 +104,23 @@ class TrainingLoop:
             self._save(between=True)
         if not self._once:
             self._train(self._dataset.training)
+        first, means, notes = self._divisions[0], self._curves.mean(axis=0), scaling_notes(self._dataset)
+        if self._once:
+            notes.append(
+                f"One network was trained. Cross-validation means the {len(first.left_out):,} pictures of one fold of "
+                f"{self._parameters.folds}, which it was not trained on."
+            )
+        return TrainingResult(
+            network=self._trainer.network,
+            logits=self._logits[first.places] if self._once else self._logits,
+            held_out=self._logits_of(self._dataset.unseen),
+            curves={name: means[:, place].tolist() for place, name in enumerate(CURVES)},
+            weights=trained_numbers(self._trainer.network),
+            notes=notes,
+            validated=first.left_out if self._once else None,
+        )
 
-    @property
-    def first(self) -> FoldSplit:
-        """The division of the first training."""
-        return self._divisions[0]
-
-    def logits_of(self, rows: DatasetRows) -> npt.NDArray[np.float32]:
+    def _logits_of(self, rows: DatasetRows) -> npt.NDArray[np.float32]:
         """The logits of some rows, float32 (n, L), by the network as it is."""
         given = np.empty((len(rows), len(self._dataset.labels)), np.float32)
         begin = 0
@@ -161,7 +165,7 @@ class TrainingLoop:
     def _add(self, waiting: deque[Callable[[], StepSums]], left: int) -> None:
         """Adds the sums of all steps but the last few."""
         while len(waiting) > left:
-            self._sums = self._sums.plus(waiting.popleft()())
+            self._sums = StepSums(*np.add(self._sums, waiting.popleft()()).tolist())
             self._check(self._sums.loss)
 
     def _check(self, loss: float) -> None:
@@ -177,12 +181,12 @@ class TrainingLoop:
         said = f"loss {loss:.4f}, accuracy {accuracy:.1%}"
         if not self._is_last:
             division = self._divisions[self._training]
-            logits = self.logits_of(division.left_out)
+            logits = self._logits_of(division.left_out)
             codes = self._dataset.codes[division.left_out]
-            others = loss_and_accuracy(logits, codes)
+            others = validation.loss(logits, codes), float(np.mean(logits.argmax(axis=1) == codes))
             self._check(others[0])
-            self.curves[self._training, self._epoch] = loss, accuracy, *others
-            self.logits[division.places] = logits
+            self._curves[self._training, self._epoch] = loss, accuracy, *others
+            self._logits[division.places] = logits
             said += f"; left out: loss {others[0]:.4f}, accuracy {others[1]:.1%}"
         print(f"{self._named}, epoch {self._epoch + 1} of {self._tune.epochs}: {said}")
 
@@ -204,7 +208,7 @@ class TrainingLoop:
             return
         arrays: dict[str, npt.NDArray[Any]] = {} if between else self._trainer.state()
         facts = {"training": self._training, "epoch": self._epoch, "step": self._step, "sums": self._sums}
-        self._keeping.save(TrainingState(arrays | {"logits": self.logits, "curves": self.curves}, facts))
+        self._keeping.save(TrainingState(arrays | {"logits": self._logits, "curves": self._curves}, facts))
 
     def _resume(self) -> None:
         state = None if self._keeping is None else self._keeping.load()
@@ -213,11 +217,22 @@ class TrainingLoop:
         facts, arrays = state.facts, state.arrays
         self._training, self._epoch, self._step = facts["training"], facts["epoch"], facts["step"]
         self._sums = StepSums(*facts["sums"])
-        self.logits, self.curves = arrays["logits"], arrays["curves"]
+        self._logits, self._curves = arrays["logits"], arrays["curves"]
         if self._epoch or self._step:
             self._trainer.restore(arrays)
         self._progress.add(self._pictures_until(self._training, self._epoch) + self._step * self._tune.batch_size)
         print(f"goes on from a checkpoint: {self._named}, epoch {self._epoch + 1}, step {self._step + 1}")
+
+
+def scaling_notes(dataset: Dataset) -> list[str]:
+    """What people should know about a training on the thumbnails of these pictures, in sentences."""
+    size = dataset.origin.image_size
+    if size <= LARGEST:
+        return []
+    return [
+        f"The network takes pictures of {size} px, but was trained on scaled-up thumbnails of {LARGEST} px at most; a "
+        f"backbone of {LARGEST} px or less loses nothing."
+    ]
 
 
 def rate_at(done: float) -> float:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from stages.classify.training import json_fields
-from stages.classify.training.json_fields import FieldError, number, one_of, ruled, whole
+from stages.classify.training.json_fields import FieldError, number, one_of, ruled, ruled_object, whole
 from stages.datum.contract import StageError
 
 SUFFIX = ".json"
@@ -53,24 +53,6 @@ def _bucket(name: str, value: Any) -> str:
         urls = ", ".join(f"{each}://" for each in _SCHEMES)
         raise FieldError(f"{name} must be the URL of a bucket ({urls}), or empty; it is {json_fields.shown(value)}")
     return str(value)
-
-
-def _augmentation(name: str, value: Any) -> AugmentationParameters:
-    return AugmentationParameters(**json_fields.read(value, AugmentationParameters, name))
-
-
-def _movement(name: str, value: Any) -> MovementParameters:
-    return MovementParameters(**json_fields.read(value, MovementParameters, name))
-
-
-def _convolutional(name: str, value: Any) -> ConvolutionalParameters | None:
-    if value is None:
-        return None
-    return ConvolutionalParameters(**json_fields.read(value, ConvolutionalParameters, name))
-
-
-def _fine_tune(name: str, value: Any) -> FineTuneParameters | None:
-    return None if value is None else FineTuneParameters(**json_fields.read(value, FineTuneParameters, name))
 
 
 @dataclass(frozen=True)
@@ -115,7 +97,7 @@ class ConvolutionalParameters:
     weight_decay: float = ruled(0.0001, number(0, 1))
     batch_size: int = ruled(64, whole(1, 1024))
     cross_validation: bool = ruled(True, json_fields.flag)
-    augmentation: MovementParameters = ruled(MovementParameters(), _movement)  # noqa: RUF009 (a field)
+    augmentation: MovementParameters = ruled_object(MovementParameters)  # noqa: RUF009 (a field)
 
 
 @dataclass(frozen=True)
@@ -133,7 +115,7 @@ class FineTuneParameters:
     weight_decay: float = ruled(0.0001, number(0, 1))
     batch_size: int = ruled(32, whole(1, 1024))
     layers: int | None = ruled(None, _layers)
-    augmentation: AugmentationParameters = ruled(AugmentationParameters(), _augmentation)  # noqa: RUF009 (a field)
+    augmentation: AugmentationParameters = ruled_object(AugmentationParameters)  # noqa: RUF009 (a field)
     checkpoints: str = ruled("", _bucket)
     checkpoint_steps: int = ruled(0, whole(0, 1_000_000))
 
@@ -159,8 +141,8 @@ class TrainingParameters:
     class_weight: str = ruled("none", one_of(CLASS_WEIGHTS))
     folds: int = ruled(5, whole(*FOLDS))
     seed: int = ruled(0, whole(0, 2**31 - 1))
-    fine_tune: FineTuneParameters | None = ruled(None, _fine_tune)  # noqa: RUF009 (a field)
-    convolutional: ConvolutionalParameters | None = ruled(None, _convolutional)  # noqa: RUF009 (a field)
+    fine_tune: FineTuneParameters | None = ruled_object(FineTuneParameters, or_null=True)  # noqa: RUF009 (a field)
+    convolutional: ConvolutionalParameters | None = ruled_object(ConvolutionalParameters, or_null=True)  # noqa: RUF009 (a field)
 
     @property
     def takes(self) -> InputKind:

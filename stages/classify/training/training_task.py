@@ -4,6 +4,7 @@ Imports TensorFlow, so `stages.train` imports it only for datums without a flaw 
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -36,22 +37,15 @@ def train(
     out.mkdir(parents=True, exist_ok=True)
     save_keras(with_probabilities(trained.network, judged.temperature), out / MODEL)
     judged.predictions.write(out / PREDICTIONS)
-    return TrainingRun(
-        name=parameters.name,
-        parameters=parameters,
-        labels=tuple(dataset.labels),
-        takes=parameters.takes,
-        pictures=dataset.counts,
-        unlearnable=dataset.unlearnable,
+    return replace(
+        dataset.run(parameters),
         cross_validation=judged.cross_validation,
         held_out=judged.held_out,
         temperature=judged.temperature,
         ece=judged.ece,
         curves=trained.curves,
         weights=trained.weights,
-        origin=dataset.origin,
         device=devices.kind(),
-        held_out_share=dataset.share,
         notes=trained.notes,
     )
 

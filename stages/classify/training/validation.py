@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.classify.training.dataset import Dataset, DatasetRows, LabelCodes
-from stages.classify.training.prediction_measures import BINS
+from stages.classify.training.prediction_measures import SplitPredictions, calibration_error
 from stages.classify.training.run_records import DIGITS, AccuracyScore
 from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
 
@@ -70,7 +70,9 @@ def judge(dataset: Dataset, trained: TrainingResult) -> ValidationResult:
     logits = np.zeros((len(dataset), len(dataset.labels)), np.float32)
     logits[validated], logits[unseen] = trained.logits, trained.held_out
     probabilities = softmax(logits, temperature)
-    best = logits.argmax(axis=1)
+    best, every = logits.argmax(axis=1), np.arange(len(dataset))
+    of_best, of_own = probabilities[every, best], probabilities[every, dataset.codes]
+    judged = SplitPredictions(own.astype(np.int64), best[validated], of_best[validated], of_own[validated])
     right = best == dataset.codes
     rows = np.sort(np.concatenate([validated, unseen]))
     cross_validation = AccuracyScore.counted(int(right[validated].sum()), len(validated))
@@ -79,15 +81,15 @@ def judge(dataset: Dataset, trained: TrainingResult) -> ValidationResult:
         temperature=temperature,
         cross_validation=cross_validation,
         held_out=AccuracyScore.counted(int(right[unseen].sum()), len(unseen)),
-        ece=calibration_error(probabilities[validated], own),
+        ece=calibration_error(judged),
         predictions=PredictionTable(
             ids=[dataset.ids[row] for row in rows],
             sources=[dataset.sources[row] for row in rows],
             labels=[dataset.labels[code] for code in dataset.codes[rows].tolist()],
             splits=[HELD_OUT if held else CROSS_VALIDATION for held in dataset.held_out[rows].tolist()],
             predicted=[dataset.labels[code] for code in best[rows].tolist()],
-            probabilities=probabilities[rows, best[rows]].astype(np.float32),
-            true_probabilities=probabilities[rows, dataset.codes[rows]].astype(np.float32),
+            probabilities=of_best[rows].astype(np.float32),
+            true_probabilities=of_own[rows].astype(np.float32),
         ),
     )
 
@@ -122,16 +124,6 @@ def fitted(logits: npt.NDArray[np.float32], codes: LabelCodes) -> float:
     return float(
         np.exp(_least(lambda power: loss(logits, codes, float(np.exp(power)), share), np.log(COLDEST), np.log(HOTTEST)))
     )
-
-
-def calibration_error(probabilities: _Floats, codes: LabelCodes) -> float:
-    """The expected calibration error: the mean, over pictures, of the difference between the accuracy and the mean
-    probability of the pictures whose highest probabilities lie in one bin."""
-    best = probabilities.argmax(axis=1)
-    confidence, right = probabilities[np.arange(len(codes)), best], best == codes
-    bins = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-    difference = np.bincount(bins, right, BINS) - np.bincount(bins, confidence, BINS)
-    return float(np.abs(difference).sum() / len(codes))
 
 
 def _least(of: Callable[[float], float], low: float, high: float) -> float:

@@ -87,7 +87,7 @@ def answer(
     by name. probabilities: float32 (n, L)."""
     return {
         "pictures": [
-            {**picture.as_data(), "labels": _labels(model.classifier.labels, row.tolist(), top)}
+            {**picture.as_data(), "labels": _labels(model.classifier.chosen.labels, row.tolist(), top)}
             for picture, row in zip(pictures, probabilities, strict=True)
         ],
         "top": top,
@@ -103,7 +103,7 @@ def _labels(names: Sequence[str], probabilities: Sequence[float], top: int) -> l
 def _view(model: PromotedModel, library: Snapshot | None) -> DecodeContext:
     if library is None:
         return DecodeContext(model.framing, None)
-    ours, theirs = library.library.origin, model.classifier.origin
+    ours, theirs = library.library.origin, model.classifier.chosen.origin
     same = Framing(ours.image_size, ours.fit) == model.framing
     has_vectors = model.embedder is not None and same and ours.computed_by == theirs.computed_by
     return DecodeContext(model.framing, library.library, library.originals, has_vectors)

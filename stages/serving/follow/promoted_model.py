@@ -49,7 +49,7 @@ class PromotedModel:
     @property
     def framing(self) -> Framing:
         """The square that its pictures are brought into."""
-        backbone = self.classifier.origin
+        backbone = self.classifier.chosen.origin
         return Framing(backbone.image_size, backbone.fit)
 
     def origin(self) -> dict[str, Any]:
@@ -60,9 +60,9 @@ class PromotedModel:
             "model": {
                 "run": classifier.chosen.run,
                 "sha256": self.sha256,
-                "takes": classifier.takes,
-                "labels": len(classifier.labels),
-                "backbone": backbone_data(classifier.origin),
+                "takes": classifier.chosen.takes,
+                "labels": len(classifier.chosen.labels),
+                "backbone": backbone_data(classifier.chosen.origin),
             },
             "devices": {"service": self.device},
         }

@@ -107,7 +107,7 @@ class PromotionSource:
 
     def described(self, held: PromotedModel) -> str:
         """The run and the number of labels."""
-        labels = counted(len(held.classifier.labels), "label", "labels")
+        labels = counted(len(held.classifier.chosen.labels), "label", "labels")
         return f"the model {held.classifier.chosen.run} with {labels}"
 
     def wait(self, since: str, held: PromotedModel | None, closing: threading.Event) -> PromotedModel | None:
@@ -141,8 +141,8 @@ class PromotionSource:
 
 def _warm_up(classifier: Classifier) -> None:
     """Runs one forward pass, which is slower than all later ones."""
-    backbone = classifier.origin
-    if classifier.takes == "vectors":
+    backbone = classifier.chosen.origin
+    if classifier.chosen.takes == "vectors":
         classifier(np.zeros((1, backbone.dimension), np.float32))
     else:
         classifier(np.zeros((1, backbone.image_size, backbone.image_size, 3), np.uint8))

@@ -70,5 +70,5 @@ class ClassifyRoutes:
         """Sets the metrics of the moment."""
         held = self.state().snapshot
         commits = None if held is None else (held.commits.select, held.commits.labelled, held.commits.model)
-        self._metrics.classifying(commits, 0 if held is None else len(held.classifier.labels))
+        self._metrics.classifying(commits, 0 if held is None else len(held.classifier.chosen.labels))
         self._metrics.waiting.labels("classify").set(len(self._classifying.passes))

@@ -74,12 +74,12 @@ def _where(data: bytes) -> None:
     """A filter by attributes is a mask, the same one twice, or is refused in a sentence."""
     given = text(data)
     try:
-        found = parse_where(given, _ATTRIBUTES.columns).mask(_ATTRIBUTES)
+        found = parse_where(given, _ATTRIBUTES.columns).files(_ATTRIBUTES)
     except FilterError as reason:
         assert str(reason) and "\n" not in str(reason)
         return
-    assert found.shape == (_ATTRIBUTES.pictures,) and found.dtype == bool
-    assert (parse_where(given, _ATTRIBUTES.columns, lenient=True).mask(_ATTRIBUTES) == found).all()
+    assert found.shape == (len(_ATTRIBUTES),) and found.dtype == bool
+    assert (parse_where(given, _ATTRIBUTES.columns, lenient=True).files(_ATTRIBUTES) == found).all()
 
 
 def _bodies() -> Iterator[bytes]:

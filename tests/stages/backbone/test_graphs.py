@@ -100,7 +100,7 @@ def test_the_installed_backbone(lite0: Path, tiles: NDArray[np.uint8]) -> None:
 @pytest.mark.only_in_all
 @pytest.mark.parametrize("name", INSTALLED[1:])
 def test_its_larger_relatives(name: str, tmp_path: Path) -> None:
-    spec = make_backbone(name, 32, None, tmp_path)
+    spec, _ = make_backbone(name, 32, None, tmp_path)
     compare(tmp_path, spec)
     assert KNOWN[fingerprint(read(tmp_path / MODEL_FILE, spec).config)] == name
 
@@ -257,7 +257,7 @@ def read_again(model: keras.Model, directory: Path) -> Any:
 
 def test_a_graph_that_agrees_is_recorded_in_the_description(small_model: SmallModel, tmp_path: Path) -> None:
     small_model(64).save(tmp_path / "own.keras")
-    spec = make_backbone(str(tmp_path / "own.keras"), 224, None, tmp_path)
+    spec, _ = make_backbone(str(tmp_path / "own.keras"), 224, None, tmp_path)
     assert spec.graph and parse_spec((tmp_path / SPEC_FILE).read_bytes()) == spec
     found = embedder_factory.embedder(tmp_path / MODEL_FILE, spec, {})
     assert isinstance(found._forward, GraphNetwork)

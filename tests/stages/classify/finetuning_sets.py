@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 from pathlib import Path
 
 import keras
@@ -15,6 +16,7 @@ from stages.backbone.backbones import describe, forward, save_backbone
 from stages.backbone.embedder import Embedder
 from stages.classify.training import dataset
 from stages.classify.training.dataset import Dataset
+from stages.classify.training.validation import TrainingResult
 from stages.files.tables.label_table import LabelTable
 from stages.record.framing import PAD
 from stages.record.origin import Origin
@@ -80,6 +82,13 @@ def written(directory: Path, model: keras.Model, pictures: NDArray[np.uint8], la
     np.save(tables / "0.npy", vectors)
     table.write(tables / "0.parquet")
     return dataset.divided([table], [vectors])
+
+
+def numbers(trained: TrainingResult) -> bytes:
+    """All that a training gives, as bytes."""
+    file = io.BytesIO()
+    np.savez(file, *trained.network.get_weights(), trained.logits, trained.held_out)
+    return file.getvalue() + json.dumps(trained.curves).encode()
 
 
 def _jpeg(picture: NDArray[np.uint8]) -> bytes:

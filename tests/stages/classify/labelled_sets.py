@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,15 +12,11 @@ from stages.classify.training import dataset
 from stages.classify.training.dataset import Dataset
 from stages.files.tables.label_table import LabelTable
 from stages.record.origin import Origin
+from tests.stages.picture_indexes import id_of
 
 DIMENSION = 8
 LABELS = ("ape", "cat", "dog")
 MODEL = "ab" * 32
-
-
-def id_of(name: str) -> str:
-    """An id that only the name decides."""
-    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def clouds(pictures: int = 120, noise: float = 1.0, labels: tuple[str, ...] = LABELS) -> dict[str, str]:

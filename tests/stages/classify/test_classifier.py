@@ -29,7 +29,7 @@ def test_probabilities_are_the_networks(takes: InputKind, tmp_path: Path) -> Non
     save_keras(network(takes=takes), tmp_path / "model.keras")
     (tmp_path / "labels.json").write_bytes(classifier_description.format_description(described(takes=takes)))
     opened = classifier.open(tmp_path)
-    assert (opened.labels, opened.takes, opened.origin.dimension) == (("ape", "cat", "dog"), takes, DIMENSION)
+    assert opened.chosen == described(takes=takes)
     given = opened(values(takes, 70))
     assert given.dtype == np.float32
     assert given.shape == (70, 3)

@@ -19,6 +19,7 @@ from stages.classify.training.training_parameters import parse
 from stages.files.tables.label_table import LabelTable
 from stages.files.tables.prediction_table import CROSS_VALIDATION, HELD_OUT, PredictionTable
 from stages.record.origin import Origin
+from tests.stages.picture_indexes import id_of
 
 SHARE = 0.2
 BACKBONE = Origin("ab" * 32, "pad", 32, 6, "small at 32 px")
@@ -42,11 +43,6 @@ class Library:
         """The labels with enough training pictures, sorted."""
         training = [self.of[source] for source, id in self.ids().items() if not splits.held_out(id, SHARE)]
         return sorted({label for label in training if training.count(label) >= dataset.FEWEST})
-
-
-def id_of(source: str) -> str:
-    """Any id."""
-    return hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def library(labels: Sequence[str], each: int = 20) -> Library:

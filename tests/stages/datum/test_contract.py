@@ -16,6 +16,7 @@ from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest, NextDa
 from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerServicer, add_WorkerServicer_to_server
 
 from stages.datum import contract
+from stages.datum.stage_version import refusal
 from tests.pipes import piped
 
 SECONDS = 60  # a test waits at most this long for a process; it never sleeps
@@ -185,16 +186,19 @@ def test_whatever_fails_fails_the_datum_with_its_reason_and_not_the_process(
         ("stage-of-mine", ""),
     ],
 )
-def test_no_datum_of_a_pipeline_for_another_version_is_processed(
-    deployed: str, why: str, worker: Worker, stage: Stage
-) -> None:
+def test_another_version_of_a_stage_is_refused_and_a_users_own_is_not(deployed: str, why: str) -> None:
+    told = refusal("stage", 3, deployed)
+    assert why in told and bool(told) == bool(why)
+
+
+@pytest.mark.parametrize("deployed", ["stage-2", "stage-3"])
+def test_no_datum_of_a_pipeline_for_another_version_is_processed(deployed: str, worker: Worker, stage: Stage) -> None:
     stage.write()
     worker.datums.put(stage.datum("a"))
     stage.serve(worker, LOOKALIKE_STAGE=deployed)
     assert worker.hear() == ""
-    told = worker.hear()
-    assert why in told and bool(told) == bool(why)
-    assert (stage.pfs / "out" / "seen.json").exists() == (not why)
+    assert worker.hear() == refusal("stage", 3, deployed)
+    assert (stage.pfs / "out" / "seen.json").exists() == (deployed == "stage-3")
 
 
 def test_after_a_failed_datum_the_next_gets_a_clean_start(worker: Worker, stage: Stage) -> None:
@@ -286,24 +290,26 @@ def test_one_process_runs_any_number_of_datums_on_plain_directories(stage: Stage
     ],
 )
 def test_a_wrong_list_of_datums_is_refused_before_the_first_one_runs(
-    stage: Stage, tmp_path: Path, line: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str, said: str
 ) -> None:
-    stage.write()
+    monkeypatch.chdir(tmp_path)
     good = {"inputs": {"images": {"path": ".", "repo_path": "", "commit": ""}}, "out": "out"}
     (tmp_path / "datums").write_text(f"{json.dumps(good)}\n{line}\n")
-    process = stage.run("--datums", "datums")
-    output, errors = process.communicate(timeout=SECONDS)
-    assert (process.returncode, output) == (1, "")
+    assert contract.run("stage", ["--datums", "datums"]) == 1
+    output, errors = capsys.readouterr()
+    assert output == ""
     assert errors.startswith(f"stage: {said}")
     assert errors.count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", [[], ["--out", "o"], ["--input", "a=."], ["--datums", "d", "--out", "o"]])
-def test_datums_come_from_a_list_or_from_the_arguments(stage: Stage, arguments: list[str]) -> None:
-    stage.write()
-    process = stage.run(*arguments)
-    assert "give --input and --out, or --datums alone" in process.communicate(timeout=SECONDS)[1]
-    assert process.returncode == 2
+def test_datums_come_from_a_list_or_from_the_arguments(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.delenv(contract.WORKER_PORT, raising=False)
+    assert contract.run("stages.preprocess", arguments) == 2
+    said = capsys.readouterr().err
+    assert "usage: python -m stages.preprocess" in said and "give --input and --out, or --datums alone" in said
 
 
 @pytest.mark.parametrize(
@@ -337,14 +343,6 @@ def test_on_plain_directories_a_failure_is_one_line(
     assert errors.startswith(f"stage: {said}")
     assert errors.count("\n") == 1
     sys.modules.pop("stage", None)
-
-
-def test_without_worker_and_arguments_the_usage_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv(contract.WORKER_PORT, raising=False)
-    assert contract.run("stages.preprocess", []) == 2
-    assert "usage: python -m stages.preprocess" in capsys.readouterr().err
 
 
 def test_nothing_that_may_fail_is_imported_before_the_first_call() -> None:

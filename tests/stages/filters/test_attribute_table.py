@@ -54,4 +54,4 @@ def test_words_anywhere_are_found_in_any_case() -> None:
             ("5eed", []),
         ):
             clause = parse_where(f"anywhere ILIKE '%{word}%' ESCAPE '\\'", table.columns)
-            assert np.flatnonzero(clause.mask(table)).tolist() == found, word
+            assert np.flatnonzero(table.pictures_of(clause.files(table))).tolist() == found, word

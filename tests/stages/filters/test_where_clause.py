@@ -213,7 +213,7 @@ def test_a_filter_finds_what_sqlite_finds(rows: list[Any], condition: Both, segm
         path: each | {"seen": each["seen"] and datetime.fromisoformat(each["seen"])} for path, each in said.items()
     }
     table = attribute_table(pictures, stored, _SCHEMA, segments)
-    found = parse_where(condition.ours, table.columns).mask(table)
+    found = table.pictures_of(parse_where(condition.ours, table.columns).files(table))
     assert set(found.nonzero()[0].tolist()) == Oracle(pictures, said).pictures(condition.theirs), condition
 
 
@@ -228,7 +228,7 @@ _TABLE = attribute_table(
 
 
 def _found(where: str, table: AttributeTable = _TABLE) -> list[int]:
-    return [int(each) for each in parse_where(where, table.columns).mask(table).nonzero()[0]]
+    return [int(each) for each in table.pictures_of(parse_where(where, table.columns).files(table)).nonzero()[0]]
 
 
 @pytest.mark.parametrize(
@@ -318,10 +318,10 @@ def test_what_a_filter_cannot_be_is_said_in_words(where: str, words: str) -> Non
 
 def test_a_column_that_a_segment_lacks_is_null_there() -> None:
     clause = parse_where("weather = 'sunny' OR width = 640", _TABLE.columns, lenient=True)
-    assert clause.mask(_TABLE).tolist() == [True, False]
+    assert clause.files(_TABLE).tolist() == [True, False]
     assert clause.unknown == {"weather"}
-    assert parse_where("NOT weather LIKE 'a%'", _TABLE.columns, lenient=True).mask(_TABLE).tolist() == [False, False]
-    assert parse_where("lower(weather) IS NULL", _TABLE.columns, lenient=True).mask(_TABLE).tolist() == [True, True]
+    assert parse_where("NOT weather LIKE 'a%'", _TABLE.columns, lenient=True).files(_TABLE).tolist() == [False, False]
+    assert parse_where("lower(weather) IS NULL", _TABLE.columns, lenient=True).files(_TABLE).tolist() == [True, True]
 
 
 def test_a_slow_pattern_takes_linear_time() -> None:

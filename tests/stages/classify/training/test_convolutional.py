@@ -1,7 +1,5 @@
 """A convolutional network learns from pixels, gives equal bytes for equal inputs, and validated by one fold or all."""
 
-import io
-import json
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,13 +32,6 @@ def train(dataset: Dataset, chosen: ConvolutionalParameters = CHOSEN, folds: int
     return convolutional.train(dataset, parameters, chosen)
 
 
-def numbers(trained: TrainingResult) -> bytes:
-    """All that a training gives, as bytes."""
-    file = io.BytesIO()
-    np.savez(file, *trained.network.get_weights(), trained.logits, trained.held_out)
-    return file.getvalue() + json.dumps(trained.curves).encode()
-
-
 @pytest.fixture(scope="module")
 def training(tmp_path_factory: pytest.TempPathFactory) -> Training:
     devices.prepare({})
@@ -68,10 +59,6 @@ def test_one_network_is_validated_by_the_fold_that_it_leaves_out(training: Train
     assert f"the {len(left_out)} pictures of one fold of 4" in result.notes[0]
 
 
-def test_equal_inputs_give_equal_bytes(training: Training) -> None:
-    assert numbers(train(training.dataset)) == numbers(training.result)
-
-
 def test_every_fold_is_left_out_in_turn(training: Training) -> None:
     dataset = training.dataset
     found = train(dataset, replace(CHOSEN, cross_validation=True, epochs=1), folds=2)
@@ -80,8 +67,8 @@ def test_every_fold_is_left_out_in_turn(training: Training) -> None:
     assert len(found.logits) == len(dataset.training) == judge(dataset, found).cross_validation.of
 
 
-def test_pictures_that_do_not_fit_into_memory_are_made_again(
+def test_equal_inputs_give_equal_bytes_and_pictures_that_do_not_fit_into_memory_are_made_again(
     training: Training, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("stages.classify.training.training_loop._KEPT", 0)
-    assert numbers(train(training.dataset)) == numbers(training.result)
+    assert finetuning_sets.numbers(train(training.dataset)) == finetuning_sets.numbers(training.result)

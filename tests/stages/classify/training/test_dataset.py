@@ -13,7 +13,8 @@ from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import PictureCounts, TrainingFailure
 from stages.datum.contract import StageError
 from stages.record.origin import Origin
-from tests.stages.classify.labelled_sets import DIMENSION, MODEL, id_of, vector, write
+from tests.stages.classify.labelled_sets import DIMENSION, MODEL, vector, write
+from tests.stages.picture_indexes import id_of
 
 
 def many(labels: Sequence[str], number: int) -> dict[str, str]:

@@ -1,7 +1,5 @@
 """Fine-tuning learns, gives equal bytes for equal inputs, goes on from any round, and refuses what it cannot train."""
 
-import io
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 
 from stages.backbone import devices
 from stages.backbone.backbones import load_keras, save_keras
-from stages.classify.training import fine_tuning, heads, trainer
+from stages.classify.training import fine_tuning, heads, joint_network, trainer, training_loop
 from stages.classify.training.checkpoint_store import CheckpointStore, TrainingState
 from stages.classify.training.dataset import Dataset
 from stages.classify.training.run_records import CURVES, TrainingFailure
@@ -54,13 +52,6 @@ def tuned(set: Set) -> TrainingResult:
     return set.train(TUNE)
 
 
-def numbers(trained: TrainingResult) -> bytes:
-    """All that a training gives, as bytes."""
-    file = io.BytesIO()
-    np.savez(file, *trained.network.get_weights(), trained.logits, trained.held_out)
-    return file.getvalue() + json.dumps(trained.curves).encode()
-
-
 @pytest.mark.only_in_all
 def test_a_network_that_has_not_learnt_yet_is_the_head_on_the_backbone(set: Set) -> None:
     before = heads.train(set.dataset, TrainingParameters("linear", epochs=5, folds=2))
@@ -83,12 +74,8 @@ def test_it_learns_and_gives_what_a_training_gives(set: Set) -> None:
     assert right.mean() > 0.5
 
 
-def test_equal_inputs_give_equal_bytes_and_another_seed_others(set: Set, tuned: TrainingResult, tmp_path: Path) -> None:
-    again, other = set.train(TUNE), set.train(TUNE, seed=1)
-    assert numbers(tuned) == numbers(again) != numbers(other)
-    for name, trained in (("once", tuned), ("again", again)):
-        save_keras(trained.network, tmp_path / name)
-    assert (tmp_path / "once").read_bytes() == (tmp_path / "again").read_bytes()
+def test_another_seed_gives_others(set: Set, tuned: TrainingResult) -> None:
+    assert finetuning_sets.numbers(set.train(TUNE, seed=1)) != finetuning_sets.numbers(tuned)
 
 
 def test_the_saved_network_computes_the_same(set: Set, tuned: TrainingResult, tmp_path: Path) -> None:
@@ -102,15 +89,16 @@ def test_the_saved_network_computes_the_same(set: Set, tuned: TrainingResult, tm
 
 @pytest.mark.only_in_all
 def test_the_last_layers_alone_are_trained(set: Set) -> None:
-    first = finetuning_sets.backbone().get_layer("one").get_weights()
-    for layers, weights in ((1, 16 * 9 * 16 + 16), (2, 16 * 9 * 16 + 16 + 32)):
-        trained = set.train(replace(TUNE, layers=layers))
-        assert trained.weights == weights + 16 * 3 + 3
-        small = trained.network.get_layer("small")
-        assert all(map(np.array_equal, small.get_layer("one").get_weights(), first))
-        assert not np.array_equal(
-            small.get_layer("two").get_weights()[0], finetuning_sets.backbone().get_layer("two").get_weights()[0]
-        )
+    before, head = finetuning_sets.backbone(), 16 * 3 + 3
+    for layers, weights in ((2, 16 * 9 * 16 + 16 + 32), (1, 16 * 9 * 16 + 16)):
+        some = finetuning_sets.backbone()
+        assert joint_network.train_last(some, layers) == (layers, 3)
+        assert joint_network.trained_numbers(some) == weights
+    trained = set.train(replace(TUNE, layers=1))
+    assert trained.weights == weights + head
+    small = trained.network.get_layer("small")
+    assert all(map(np.array_equal, small.get_layer("one").get_weights(), before.get_layer("one").get_weights()))
+    assert not np.array_equal(small.get_layer("two").get_weights()[0], before.get_layer("two").get_weights()[0])
 
 
 def test_statistics_of_batch_normalisation_do_not_change_but_scales_do(tuned: TrainingResult) -> None:
@@ -146,23 +134,22 @@ class Interrupted:
         """Does nothing."""
 
 
-@pytest.mark.parametrize("head", ["linear", "mlp"])
 @pytest.mark.only_in_all
 def test_a_training_goes_on_from_every_round_to_the_same_bytes(
-    set: Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
+    set: Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tune = replace(TUNE, checkpoints=f"file://{tmp_path}", checkpoint_steps=1)
-    others = {"head": head, "hidden": (8,), "dropout": 0.5 if head == "mlp" else 0.0, "class_weight": "balanced"}
-    whole = numbers(set.train(replace(tune, checkpoints="", checkpoint_steps=0), **others))
+    others = {"head": "mlp", "hidden": (8,), "dropout": 0.5, "class_weight": "balanced"}
     every = Interrupted()
     monkeypatch.setattr(fine_tuning, "CheckpointStore", lambda *_: every)
-    assert numbers(set.train(tune, **others)) == whole
+    whole = finetuning_sets.numbers(set.train(tune, **others))
     positions = [tuple(state.facts[name] for name in ("training", "epoch", "step")) for state in every.states]
     assert positions[:2] == [(0, 0, 1), (0, 1, 0)]
     assert positions[-1] == (2, 2, 0)
-    for state in every.states[5::11]:
+    for position in ((1, 0, 0), (1, 1, 1)):  # between two folds, and within an epoch
+        state = every.states[positions.index(position)]
         monkeypatch.setattr(fine_tuning, "CheckpointStore", lambda *_, state=state: Interrupted(state))
-        assert numbers(set.train(tune, **others)) == whole
+        assert finetuning_sets.numbers(set.train(tune, **others)) == whole
 
 
 def test_a_checkpoint_of_other_pictures_labels_or_parameters_is_not_used(set: Set) -> None:
@@ -189,18 +176,22 @@ def test_a_checkpoint_of_other_pictures_labels_or_parameters_is_not_used(set: Se
     assert of() == of(parameters=replace(chosen, fine_tune=replace(TUNE, checkpoints="s3://b/c", checkpoint_steps=5)))
 
 
-def test_a_damaged_checkpoint_is_ignored_and_the_finished_training_leaves_none(
+def test_equal_inputs_give_equal_bytes_beside_a_damaged_checkpoint_and_leave_none(
     set: Set, tuned: TrainingResult, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tune = replace(TUNE, checkpoints=f"file://{tmp_path}")
+    tune = replace(TUNE, checkpoints=f"file://{tmp_path}", checkpoint_steps=1)
     chosen = replace(TrainingParameters("tuned", epochs=5, folds=2), fine_tune=tune)
     print_ = fine_tuning.fingerprint(set.dataset, chosen, trainer.devices(), {})
     CheckpointStore(tune.checkpoints, "tuned", print_).save(TrainingState({}, {"training": 1}))
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-1])
-    assert numbers(set.train(tune)) == numbers(tuned)
+    again = set.train(tune)
+    assert finetuning_sets.numbers(again) == finetuning_sets.numbers(tuned)
     assert "is ignored: it is damaged" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
+    for name, trained in (("once", tuned), ("again", again)):
+        save_keras(trained.network, tmp_path / name)
+    assert (tmp_path / "once").read_bytes() == (tmp_path / "again").read_bytes()
 
 
 def test_a_training_that_diverges_is_a_failed_run_with_its_reason(set: Set, tmp_path: Path) -> None:
@@ -252,6 +243,6 @@ def test_unusual_backbones(tmp_path: Path, build: Callable[[], keras.Model], che
 
 
 def test_pictures_that_the_backbone_scales_up_are_worth_a_note(set: Set) -> None:
-    assert fine_tuning.notes(set.dataset) == []
-    (note,) = fine_tuning.notes(replace(set.dataset, origin=replace(set.dataset.origin, image_size=384)))
+    assert training_loop.scaling_notes(set.dataset) == []
+    (note,) = training_loop.scaling_notes(replace(set.dataset, origin=replace(set.dataset.origin, image_size=384)))
     assert "pictures of 384 px, but was trained on scaled-up thumbnails of 240 px at most" in note

@@ -81,11 +81,8 @@ def test_a_number_that_never_changes_does_no_harm(dataset: Dataset) -> None:
     assert (trained.held_out.argmax(axis=1) == dataset.codes[dataset.unseen]).mean() > 0.8
 
 
-@pytest.mark.parametrize("parameters", [LINEAR, MLP], ids=["linear", "mlp"])
-def test_equal_inputs_give_equal_bits(
-    parameters: TrainingParameters, dataset: Dataset, trainings: dict[str, TrainingResult]
-) -> None:
-    one, other = trainings[parameters.name], heads.train(dataset, parameters)
+def test_equal_inputs_give_equal_bits(dataset: Dataset, trainings: dict[str, TrainingResult]) -> None:
+    one, other = trainings["mlp"], heads.train(dataset, MLP)
     np.testing.assert_array_equal(one.logits, other.logits)
     np.testing.assert_array_equal(one.held_out, other.held_out)
     assert one.curves == other.curves
@@ -147,14 +144,13 @@ def test_a_training_that_diverges_is_a_failure_with_its_reason(dataset: Dataset)
         heads.train(dataset, wild)
 
 
-@pytest.mark.parametrize("batch_size", [1, 65_536])
-def test_any_size_of_batches_trains(batch_size: int) -> None:
+def test_batches_of_one_picture_train() -> None:
     small = made(clouds(30, noise=0.5))
-    trained = heads.train(small, replace(LINEAR, batch_size=batch_size, epochs=5, learning_rate=0.05))
+    trained = heads.train(small, replace(LINEAR, batch_size=1, epochs=5))
     assert accuracy(small, trained) > 0.5
 
 
-def test_a_fold_without_pictures_is_passed_over() -> None:
+def test_a_fold_without_pictures_is_passed_over_and_a_batch_may_be_larger_than_all() -> None:
     few = made(clouds(9, noise=0.1), share=0)
     assert len({*few.folds(20).tolist()}) < 20
     trained = heads.train(few, replace(LINEAR, folds=20))

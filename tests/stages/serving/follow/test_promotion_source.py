@@ -291,5 +291,5 @@ def test_requests_go_on_while_models_are_promoted(world: World, follow: Follow) 
         assert promoted.embedder is not None
         pixels = upload_decoder.decode_upload("", contents[turn], Framing(32, "pad"))[1][None]
         (row,) = promoted.classifier(promoted.embedder(pixels))
-        by_label = dict(zip(promoted.classifier.labels, row.tolist(), strict=True))
+        by_label = dict(zip(promoted.classifier.chosen.labels, row.tolist(), strict=True))
         assert {each["label"]: each["probability"] for each in labels} == pytest.approx(by_label, abs=0, rel=1e-7)

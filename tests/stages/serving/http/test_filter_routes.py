@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from stages.files.tables import annotation_table
+from stages.filters.where_clause import parse_where
 from stages.knn.search_settings import SearchSettings
 from stages.record.sources import Source
 from stages.serving.follow.snapshots import Snapshot
@@ -133,6 +134,12 @@ def test_a_search_within_attributes_has_k_pictures(asked: Service, held: Snapsho
     assert answer.status == 200
     SearchBody.model_validate(answer.data, strict=True)
     assert answer.data["where"] == where and len({each["group"] for each in answer.data["neighbors"]}) == k
+    table = held.library.attributes.table
+    mask = table.pictures_of(parse_where(where, table.columns).files(table))
+    vectors = np.concatenate([each.vectors for each in held.library.segments]).astype(np.float64)
+    distances = np.where(mask, np.sqrt(((vectors - vectors[1]) ** 2).sum(axis=1)), np.inf)
+    nearest = np.argsort(distances, kind="stable")[:k]
+    assert [each["id"] for each in answer.data["neighbors"]] == [held.library.id(int(row)) for row in nearest]
 
 
 @pytest.mark.parametrize("path", ["/facets", "/pictures", "/places"])
