@@ -21,7 +21,7 @@ from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.transfer import bundle, export_targets, library_export, library_import
-from pipelines.transfer.bundle import BundleCommit
+from pipelines.transfer.bundle import BundleCommit, CommitList
 from pipelines.transfer.bundle_reader import BundleFile, BundleReader, DamagedBundleError
 from pipelines.transfer.library_import import LibraryImport
 from tests.example_counts import examples
@@ -365,7 +365,7 @@ def test_tars_of_another_kind_are_refused(library: Connection, other: Connection
     with pytest.raises(LookalikeError, match="is of another version of lookalike: import it with that version"):
         imported(other, file)
     commit = BundleCommit("others", "0" * 32, "2026-01-01T00:00:00+00:00", "", 0, 0)
-    pack(library=bundle.library_text([commit]))
+    pack(library=bundle.text(CommitList(bundle.FORMAT, (commit,))))
     with pytest.raises(LookalikeError, match="has commits of others, which is not a source repo"):
         imported(other, file)
     for wrong in ("[]", '{"format": 2}', '{"format": 2, "commits": 3}', '{"format": 2, "commits": [{"id": ""}]}', "?"):
