@@ -17,7 +17,7 @@ from pipelines.library.picture_hashes import digest
 from pipelines.library.remote import remote_ingest
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import RemotePicture
+from pipelines.library.remote.picture_urls import PictureUrl
 from pipelines.library.snapshots import REPO, LibrarySnapshot
 from stages.datum.text_format import counted
 
@@ -35,20 +35,17 @@ class SyncPlan:
     unchanged: int = 0
 
 
-def plan(connection: Connection, journal: FetchJournal, pictures: Iterable[RemotePicture | ListProblem]) -> SyncPlan:
+def plan(connection: Connection, journal: FetchJournal, pictures: Iterable[PictureUrl | ListProblem]) -> SyncPlan:
     """Reads a listing and fetches nothing."""
     journal.hold(remote_ingest.held_names(connection))
     found = SyncPlan()
     for each in pictures:
-        if isinstance(each, ListProblem):
+        if isinstance(each, ListProblem) or journal.take(each.name, each.url):
             continue
-        picture, version = each
-        if journal.take(picture.name, picture.url):
-            continue
-        held = journal.find(picture.name, picture.url)
+        held = journal.find(each.name, each.url)
         if held is None:
-            found.added.append(picture.name)
-        elif version is not None and remote_ingest.is_same(held, version):
+            found.added.append(each.name)
+        elif remote_ingest.is_same(held, each.version):
             found.unchanged += 1
         else:
             found.asked += 1

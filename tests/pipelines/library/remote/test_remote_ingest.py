@@ -22,7 +22,7 @@ from pipelines.library.remote import host_queue
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import PictureUrl, RemotePicture
+from pipelines.library.remote.picture_urls import PictureUrl
 from pipelines.library.remote.remote_ingest import RemoteIngest, RemoteResult
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.files.url_fetcher import FetchLimits
@@ -73,7 +73,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(
-    library: Connection, journal: Path, pictures: Iterable[RemotePicture | ListProblem], lot: int = 100
+    library: Connection, journal: Path, pictures: Iterable[PictureUrl | ListProblem], lot: int = 100
 ) -> tuple[RemoteResult, list[tuple[str, str]]]:
     failures: list[tuple[str, str]] = []
     opened = FetchJournal(journal)
@@ -86,8 +86,8 @@ def put(
         opened.close()
 
 
-def at(server: Web, paths: Iterable[str]) -> Iterator[RemotePicture]:
-    return (RemotePicture(PictureUrl(server.url(path), f"site{path}")) for path in paths)
+def at(server: Web, paths: Iterable[str]) -> Iterator[PictureUrl]:
+    return (PictureUrl(server.url(path), f"site{path}") for path in paths)
 
 
 def names(library: Connection, tmp_path: Path) -> set[str]:
@@ -148,40 +148,40 @@ def test_a_bucket_is_listed_and_what_has_not_changed_is_not_asked_for(library: C
             Bucket.held[f"/photos/{name}"] = content
         fetcher = PictureFetcher(HERE)
 
-        def listed(url: str) -> list[RemotePicture]:
+        def listed(url: str) -> list[PictureUrl]:
             return list(fetcher.listed(url))
 
-        assert [each.picture.name for each in listed("s3://photos/p/")] == ["p/a.jpg", "p/sub/b.png"]
-        assert [each.picture.name for each in listed("s3://photos/p")] == ["p/a.jpg", "p/sub/b.png"]
-        assert [each.picture.name for each in listed("s3://photos/q.jpg")] == ["q.jpg"]
+        assert [each.name for each in listed("s3://photos/p/")] == ["p/a.jpg", "p/sub/b.png"]
+        assert [each.name for each in listed("s3://photos/p")] == ["p/a.jpg", "p/sub/b.png"]
+        assert [each.name for each in listed("s3://photos/q.jpg")] == ["q.jpg"]
         assert len(listed("s3://photos")) == 3
         result, failures = put(library, tmp_path / "journal", listed("s3://photos"))
         assert (result.put, failures) == (3, [])
         Bucket.held["/photos/p/a.jpg"] = b"new"
         result, _ = put(library, tmp_path / "journal", listed("s3://photos"))
         assert (result.put, result.replaced, result.unchanged) == (1, 1, 2)
-        missing = RemotePicture(PictureUrl("s3://photos/no.jpg", "no.jpg"))
+        missing = PictureUrl("s3://photos/no.jpg", "no.jpg")
         assert put(library, tmp_path / "journal", [missing])[1] == [("s3://photos/no.jpg", "there is no such object")]
     assert names(library, tmp_path) == {"photos/p/a.jpg", "photos/p/sub/b.png", "photos/q.jpg"}
 
 
 def test_pictures_that_a_list_holds_are_put(library: Connection, tmp_path: Path) -> None:
-    held = [RemotePicture(PictureUrl(f"a#{n}", f"a/{n}.pgm", {}, b"P5 1 1 255\n%d" % n)) for n in range(25)]
+    held = [PictureUrl(f"a#{n}", f"a/{n}.pgm", {}, b"P5 1 1 255\n%d" % n) for n in range(25)]
     result, failures = put(library, tmp_path / "journal", held, lot=10)
     assert (result.put, len(result.commits), failures) == (25, 3, [])
-    held[3] = RemotePicture(PictureUrl("a#3", "a/3.pgm", {}, b"P5 1 1 255\nx"))
+    held[3] = PictureUrl("a#3", "a/3.pgm", {}, b"P5 1 1 255\nx")
     result, _ = put(library, tmp_path / "journal", held)
     assert (result.put, result.replaced, result.unchanged) == (1, 1, 24)
 
 
 def test_each_failure_has_its_reason(library: Connection, tmp_path: Path) -> None:
     with web(Site(["/a.pgm", "/b.pgm"]).behave) as server:
-        urls: list[RemotePicture | ListProblem] = [
+        urls: list[PictureUrl | ListProblem] = [
             ListProblem("list.csv, line 7", "it has no URL"),
-            RemotePicture(PictureUrl(server.url("/a.pgm"), "one.pgm")),
-            RemotePicture(PictureUrl(server.url("/b.pgm"), "one.pgm")),
-            RemotePicture(PictureUrl(server.url("/a.pgm"), "one.pgm")),
-            RemotePicture(PictureUrl("http://10.0.0.1/a.pgm", "private.pgm")),
+            PictureUrl(server.url("/a.pgm"), "one.pgm"),
+            PictureUrl(server.url("/b.pgm"), "one.pgm"),
+            PictureUrl(server.url("/a.pgm"), "one.pgm"),
+            PictureUrl("http://10.0.0.1/a.pgm", "private.pgm"),
         ]
         result, failures = put(library, tmp_path / "journal", urls)
     assert result.put == 1
@@ -200,7 +200,7 @@ def test_a_broken_off_run_keeps_what_it_has_put(library: Connection, tmp_path: P
     class Stop(Exception):
         pass
 
-    def stopping(server: Web) -> Iterator[RemotePicture]:
+    def stopping(server: Web) -> Iterator[PictureUrl]:
         for number, each in enumerate(at(server, paths)):
             if number == 30:
                 raise Stop
