@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -39,14 +39,14 @@ from pipelines.client.repository import PutFile, Repository
 
 connection = connect(ServerTarget(sys.argv[1], sys.argv[2]))
 with FileSets(connection) as filesets:
-    def content(parent):
+    def content(parents):
         newest = next(iter(connection.client.list_commit("images", project_name=connection.project)))
         if newest.HasField("finishing"):
             Repository(connection, "images").write([PutFile("/other", b"by another")])
         else:
             print("open", flush=True)
             time.sleep(60)
-        return filesets.make(Repository(connection, "images").requests([PutFile("/mine", b"mine")]))
+        return {"images": filesets.make(Repository(connection, "images").requests([PutFile("/mine", b"mine")]))}
 
     CommitWriter(connection, "images").make(content)
 """
@@ -172,21 +172,21 @@ def test_a_writer_that_takes_too_long_starts_again(connection: Connection, repo:
     is_open, may_go_on = threading.Event(), threading.Event()
     with FileSets(connection) as filesets:
 
-        def content(parent: str) -> str:
+        def content(_: object) -> dict[str, str]:
             if may_go_on.is_set():
-                return filesets.make(repo.requests([PutFile("/slow", b"slow")]))
+                return {REPO: filesets.make(repo.requests([PutFile("/slow", b"slow")]))}
             if head(connection).HasField("finishing"):
                 repo.write([PutFile("/other", b"moves the head")])
-                return ""
+                return {REPO: ""}
             is_open.set()
             assert may_go_on.wait(60)
-            return filesets.make(repo.requests([PutFile("/slow", b"slow, and too late")]))
+            return {REPO: filesets.make(repo.requests([PutFile("/slow", b"slow, and too late")]))}
 
         with ThreadPoolExecutor(1) as threads:
             slow = threads.submit(CommitWriter(connection, REPO).make, content)
             assert is_open.wait(60)
             fast = filesets.make(repo.requests([PutFile("/fast", b"fast")]))
-            CommitWriter(connection, REPO, longest=0.1).make(lambda parent: fast)
+            CommitWriter(connection, REPO, longest=0.1).make(lambda _: {REPO: fast})
             may_go_on.set()
             assert slow.result(60) == head(connection).commit.id
     assert files(repo) == {"/fast": b"fast", "/slow": b"slow", "/other": b"moves the head"}
@@ -259,13 +259,13 @@ def test_a_commit_is_made_on_the_one_that_it_is_for_or_not_at_all(connection: Co
         repo.write([PutFile("/c", b"c")], onto=first)
     assert (refused.value.newest, head(connection).commit.id) == (second, second)
 
-    def others_write(parent: str) -> str:
-        if parent == second:
+    def others_write(parents: Mapping[str, str]) -> dict[str, str]:
+        if parents[REPO] == second:
             repo.write([PutFile("/others", b"")])
-        return filesets.make(repo.requests([PutFile("/c", b"c")]))
+        return {REPO: filesets.make(repo.requests([PutFile("/c", b"c")]))}
 
     with FileSets(connection) as filesets, pytest.raises(MovedHeadError):
-        CommitWriter(connection, REPO).make(others_write, onto=second)
+        CommitWriter(connection, REPO).make(others_write, onto={REPO: second})
     assert files(repo) == {"/a": b"a", "/b": b"b", "/others": b""}
 
 

@@ -53,7 +53,7 @@ def test_two_uploads_go_on_at_once_and_keep_their_order(connection: Connection, 
     with FileSets(connection) as filesets:
         made = list(filesets.make_all(changes(repo, "/last", together(number)) for number in range(6)))
         assert len(set(made)) == 6
-        CommitWriter(connection, REPO).make(lambda _: filesets.compose(made))
+        CommitWriter(connection, REPO).make(lambda _: {REPO: filesets.compose(made)})
     assert repo.read("/last") == b"5"
 
 

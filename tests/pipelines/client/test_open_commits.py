@@ -158,7 +158,7 @@ def test_if_one_of_the_repos_has_moved_nothing_is_written(
             repos[moved].write([PutFile("/other", b"whenever it is prepared")])
             return {name: filesets.make(repos[name].requests(each)) for name, each in new.items()}
 
-        CommitWriter(connection, *REPOS).make_set(content, onto=read)
+        CommitWriter(connection, *REPOS).make(content, onto=read)
     assert paths(repos) == {name: {"/old", "/other"} if name == moved else {"/old"} for name in REPOS}
 
 
@@ -176,7 +176,7 @@ def test_content_is_made_on_top_of_the_parents_that_it_gets(
             edits = [PutFile("/new", str(len(asked)).encode())]
             return {name: filesets.make(repos[name].requests(edits)) for name in REPOS}
 
-        made = CommitWriter(connection, *REPOS).make_set(content)
+        made = CommitWriter(connection, *REPOS).make(content)
     below = {name: connection.inspect(connection.commit(name, made)).parent_commit.id for name in REPOS}
     assert asked[-1] == below
     assert {repo.read("/new") for repo in repos.values()} == {str(len(asked)).encode()}
@@ -186,7 +186,7 @@ def test_a_writer_that_takes_too_long_starts_both_again(connection: Connection, 
     with stopped_after(connection, STEPS.index("AddFileSet")) as (process, pause):
         with FileSets(connection) as filesets:
             fast = filesets.make(repos["masks"].requests([PutFile("/fast", b"fast")]))
-            CommitWriter(connection, "masks", longest=0.1).make(lambda parent: fast)
+            CommitWriter(connection, "masks", longest=0.1).make(lambda _: {"masks": fast})
         assert paths(repos) == {"images": {"/old"}, "masks": {"/old", "/fast"}}
         pause.ended.set()
         assert process.wait(60) == 0
