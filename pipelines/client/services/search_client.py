@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from pipelines.errors import LookalikeError
@@ -182,19 +182,13 @@ class SearchClient:
 
     def _sent(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
         if self._connection is None:
-            self._connection = self._opened()
+            if self.service.exposes_its_token:
+                raise SearchError(
+                    f"{self.service.url} has no TLS, so its token would be readable on the way: use https"
+                )
+            self._connection = self.service.connection(_WITHIN)
         self._connection.request(method, path, body, headers | self.service.headers())
         return self._connection.getresponse()
-
-    def _opened(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.service.url)
-        host = parts.hostname or ""
-        trust = self.service.trust()
-        if trust is not None:
-            return http.client.HTTPSConnection(host, parts.port, timeout=_WITHIN, context=trust)
-        if self.service.exposes_its_token:
-            raise SearchError(f"{self.service.url} has no TLS, so its token would be readable on the way: use https")
-        return http.client.HTTPConnection(host, parts.port, timeout=_WITHIN)
 
     def _drop(self) -> None:
         if self._connection is not None:
