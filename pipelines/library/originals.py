@@ -107,7 +107,7 @@ def _once(member: PictureSource) -> Iterator[bytes]:
 
 def _written(name: str, content: Iterable[bytes], to: Path) -> Path:
     if stl10.is_record_name(name):
-        ((_, pixels),) = stl10_records.pictures(b"", io.BytesIO(b"".join(content)))
+        (pixels,) = stl10_records.upright(b"".join(content))
         file = io.BytesIO()
         Image.fromarray(pixels).save(file, "PNG")
         name, content = f"{name}.png", [file.getvalue()]

@@ -63,7 +63,7 @@ def from_disk(image: str) -> Image.Image | None:
                 f"{path.parent} has {path.parent.stat().st_size // stl10.RECORD:,} pictures, counted from 0: none is "
                 f"number {int(path.name):,}"
             )
-        (_, pixels), *_ = stl10_records.pictures(record, _Nothing())
+        (pixels,) = stl10_records.upright(record)
         return Image.fromarray(pixels)
     return None
 
@@ -123,10 +123,3 @@ def write_png(picture: Image.Image, directory: Path, number: int, name: str) -> 
     path = directory / f"{number}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[-100:].strip('-')}.png"
     picture.save(path)
     return path
-
-
-class _Nothing:
-    """The end of a stream."""
-
-    def read(self, size: int, /) -> bytes:
-        return b""
