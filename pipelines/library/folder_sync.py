@@ -9,20 +9,17 @@ shared disks, and watches a limited number of folders.
 import contextlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import CopyFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import picture_sources
-from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_hashes import HashProgress, PictureHashes, state_of
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
+from pipelines.library.snapshots import REPO, open_library, own_path
 from stages.datum.text_format import counted
 from stages.record.pfs_names import is_system_file
 
@@ -72,9 +69,8 @@ def compare(
     """
     folder = _folder(directory)
     # The library first: a picture that somebody puts from now on into both is in the folder, too.
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        commit = CommitWriter(connection, REPO).newest()
-        library = digests.library(LibrarySnapshot(connection, commit, BlockDownloads(Path(scratch))), folder, report)
+    with open_library(connection) as newest:
+        library = digests.library(newest, folder, report)
     files = {held.digest: held.path for held in library.values() if held.path}
     found = picture_sources.find([directory])
     seen, unreadable = _read(found.sources, digests, restless, report)
@@ -90,7 +86,7 @@ def compare(
         removed=removed,
         unchanged=sum(each.name in library and library[each.name].digest == digest for each, digest in seen.items()),
         copies={
-            each.name: CopyFile(own_path(each.name), REPO, commit, files[digest])
+            each.name: CopyFile(own_path(each.name), REPO, newest.commit, files[digest])
             for each, digest in seen.items()
             if each.name not in library and digest in files
         },

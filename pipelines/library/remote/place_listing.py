@@ -4,21 +4,18 @@ A picture goes only if this machine fetched it from that place, the library stil
 read whole. Of anything else nobody knows that it came from there.
 """
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_hashes import digest
 from pipelines.library.remote import remote_ingest
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_lists import ListProblem
 from pipelines.library.remote.picture_urls import PictureUrl
-from pipelines.library.snapshots import REPO, LibrarySnapshot
+from pipelines.library.snapshots import REPO, LibrarySnapshot, open_library
 from stages.datum.text_format import counted
 
 _FEW = 20
@@ -68,9 +65,7 @@ def vanished(connection: Connection, journal: FetchJournal, place: str, allow_em
 
 def _as_fetched(connection: Connection, hashes: Mapping[str, str]) -> list[str]:
     """Of these pictures those that the library has with these bytes."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        newest = connection.retry(CommitWriter(connection, REPO).newest)
-        library = LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch)))
+    with open_library(connection, connection.retry(CommitWriter(connection, REPO).newest)) as library:
         return [name for name, sha256 in hashes.items() if connection.retry(_hash, library, name) == sha256]
 
 

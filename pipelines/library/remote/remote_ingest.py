@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
-from pipelines.library.block_store import BlockDownloads
 from pipelines.library.library_commit import UploadProgress
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.remote.fetch_journal import FetchedPicture, FetchJournal
@@ -25,7 +24,7 @@ from pipelines.library.remote.host_queue import HostQueue
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
 from pipelines.library.remote.picture_urls import FileVersion, PictureUrl
-from pipelines.library.snapshots import REPO, LibrarySnapshot
+from pipelines.library.snapshots import REPO, open_library
 from stages.record.file_kinds import HEAD, kind_of, why_unreadable
 from stages.record.url_records import UrlRecord
 
@@ -201,9 +200,8 @@ class RemoteIngest:
 
 def held_names(connection: Connection) -> set[str]:
     """The names of the pictures that the library has now."""
-    newest = connection.retry(CommitWriter(connection, REPO).newest)
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        return connection.retry(LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch))).names)
+    with open_library(connection, connection.retry(CommitWriter(connection, REPO).newest)) as library:
+        return connection.retry(library.names)
 
 
 def _unfit(picture: PictureUrl, content: bytes) -> str:
