@@ -160,7 +160,7 @@ class SearchClient:
     ) -> http.client.HTTPResponse:
         until = time.monotonic() + _PATIENCE
         while True:
-            answer = self._once(method, path, body, headers)
+            answer = self._sent(method, path, body, headers)
             if answer.status == http.client.OK:
                 return answer
             content = answer.read()
@@ -169,26 +169,20 @@ class SearchClient:
                 raise _refusal(answer.status, content, self.service.words)
             time.sleep(wait)
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
+    def _sent(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
         """One request. A kept connection may have been closed by the service in the meantime."""
-        kept = self._connection is not None
+        kept = self._connection
+        if kept is None and self.service.exposes_its_token:
+            raise SearchError(f"{self.service.url} has no TLS, so its token would be readable on the way: use https")
+        connection = self._connection = kept or self.service.connection(_WITHIN)
         try:
-            return self._sent(method, path, body, headers)
+            connection.request(method, path, body, headers | self.service.headers())
+            return connection.getresponse()
         except (ConnectionError, http.client.BadStatusLine):
             self._drop()
-            if not kept:
+            if kept is None:
                 raise
             return self._sent(method, path, body, headers)
-
-    def _sent(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
-        if self._connection is None:
-            if self.service.exposes_its_token:
-                raise SearchError(
-                    f"{self.service.url} has no TLS, so its token would be readable on the way: use https"
-                )
-            self._connection = self.service.connection(_WITHIN)
-        self._connection.request(method, path, body, headers | self.service.headers())
-        return self._connection.getresponse()
 
     def _drop(self) -> None:
         if self._connection is not None:
