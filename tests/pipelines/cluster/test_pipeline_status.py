@@ -52,7 +52,7 @@ def test_rejected_files_are_reported_with_their_reasons(
     (directory / "empty.png").touch()
     Repository(preprocessing, "images").write([PutFile("/a.xmp", b"<x:xmpmeta/>")])  # as with pachctl
     added = ingest.add(preprocessing, picture_sources.find([directory]).sources)
-    asked = queries.put(preprocessing, [directory / "empty.png"])
+    asked = queries.put(preprocessing, queries.find([directory / "empty.png"]))
     assert {job.state for job in wait_for_jobs(added.commit, asked.commit)} == {"success"}
     rejected = pipeline_status.rejections(preprocessing)
     assert [(each.repo, each.source, each.stage) for each in rejected] == [
@@ -120,7 +120,7 @@ def test_empty_repos_are_reported(preprocessing: Connection, tmp_path: Path) -> 
     (tmp_path / "a.jpg").write_bytes(b"x")
     ingest.add(preprocessing, picture_sources.find([tmp_path / "a.jpg"]).sources)
     assert told()[1:] == ["the repo queries is empty"]
-    queries.put(preprocessing, [tmp_path / "a.jpg"])
+    queries.put(preprocessing, queries.find([tmp_path / "a.jpg"]))
     assert len(told()) == 1
     ingest.remove(preprocessing, ["a.jpg"])
     assert told()[1:] == ["the library is empty"]

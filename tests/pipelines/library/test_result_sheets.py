@@ -9,6 +9,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_folders, result_sheets
 from pipelines.library.picture_sources import PictureSource
+from pipelines.library.queries import QueryEntries
 from pipelines.library.result_sheets import directory_name, export
 from tests.pipelines.conftest import WaitForJobs
 
@@ -23,7 +24,7 @@ def ask(connection: Connection, wait_for_jobs: WaitForJobs, directory: Path, **c
     for name, content in contents.items():
         (directory / name).write_text(content)
     groups = [[PictureSource(name, directory / name, len(content))] for name, content in contents.items()]
-    asked = queries.put_files(connection, groups)
+    asked = queries.put(connection, QueryEntries(groups))
     assert [job.state for job in wait_for_jobs(asked.commit)] == ["success"]
     return asked.commit
 
