@@ -38,7 +38,7 @@ def holds(file: Path, archive: str, name: str) -> bool:
     """Whether a file that is called `archive` holds a picture of this name."""
     size = file.stat().st_size
     if stl10.holds_pictures(archive, size):
-        return name in (stl10.record_name(archive, number) for number in _number(name, size))
+        return _record(archive, name, size) is not None
     return any(f"{archive}/{each.name}" == name for each in _members(file))
 
 
@@ -46,7 +46,7 @@ def fetch(file: Path, archive: str, name: str, directory: Path) -> PictureSource
     """The bytes of a member as a source on this machine; None if there is no such member or it cannot be read."""
     size = file.stat().st_size
     if stl10.holds_pictures(archive, size):
-        number = next((each for each in _number(name, size) if stl10.record_name(archive, each) == name), None)
+        number = _record(archive, name, size)
         return None if number is None else PictureSource(name, file, stl10.RECORD, number * stl10.RECORD)
     for each in _members(file):
         if f"{archive}/{each.name}" == name and each.stream is not None:
@@ -60,11 +60,11 @@ def fetch(file: Path, archive: str, name: str, directory: Path) -> PictureSource
     return None
 
 
-def _number(name: str, size: int) -> Iterator[int]:
+def _record(archive: str, name: str, size: int) -> int | None:
     """The number of the record that a name means, if a file of that size has it."""
     last = name.rpartition("/")[2]
-    if last.isdecimal() and int(last) < size // stl10.RECORD:
-        yield int(last)
+    known = last.isdecimal() and int(last) < size // stl10.RECORD and stl10.record_name(archive, int(last)) == name
+    return int(last) if known else None
 
 
 def _members(file: Path) -> Iterator[ArchiveMember]:

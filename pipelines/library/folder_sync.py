@@ -9,7 +9,7 @@ shared disks, and watches a limited number of folders.
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Sequence, Set as AbstractSet
+from collections.abc import Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,8 +74,9 @@ def compare(
     files = {held.digest: held.path for held in library.values() if held.path}
     found = picture_sources.find([directory])
     seen, unreadable = _read(found.sources, digests, restless, report)
-    missing = {} if filling else _paths(directory, folder, library.keys() - {each.name for each in found.sources})
-    removed = [name for name, path in sorted(missing.items()) if path not in restless and _is_gone(path)]
+    missing = [] if filling else sorted(library.keys() - {each.name for each in found.sources})
+    places = {name: directory / name.removeprefix(f"{folder}/") for name in missing}
+    removed = [name for name, path in places.items() if path not in restless and _is_gone(path)]
     digests_held = {held.digest for held in library.values()}
     if library and len(removed) == len(library) and not allow_empty and digests_held.isdisjoint(seen.values()):
         raise _nothing_left(directory, folder, len(library), found.sources)
@@ -119,11 +120,6 @@ def _read(
             except OSError as error:
                 unreadable[str(source.path)] = error.strerror or str(error)
     return seen, unreadable
-
-
-def _paths(directory: Path, folder: str, names: Iterable[str]) -> dict[str, Path]:
-    """The places on disk of pictures, by their names in the library."""
-    return {name: directory / name.removeprefix(f"{folder}/") for name in names}
 
 
 def _is_gone(path: Path) -> bool:

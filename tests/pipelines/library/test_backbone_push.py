@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from python_pachyderm import Client
 
-from pipelines.client.backbones import REPO, parse_or_none, push_command
+from pipelines.client.backbones import REPO, current_backbone, push_command
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
 from pipelines.client.repository import DeleteFile, Repository
@@ -153,7 +153,7 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_l
     assert (
         push_command(pushed.spec) == "lookalike model push efficientnet-lite0 --image-size 32 --precision mixed_float16"
     )
-    assert parse_or_none(repo.read(f"/{SPEC_FILE}")) == pushed.spec
+    assert current_backbone(repo) == pushed.spec
     assert distance_scale.read(repo.read(f"/{SCALE_FILE}"), pushed.spec.sha256) is not None
     assert pushed.spec.precision == "float16+float32"
     assert re.fullmatch(
