@@ -164,10 +164,10 @@ def _require_reach(connection: Connection, wanted: Sequence[str]) -> None:
     if running is None:
         return
     stated = running.details.transform.env.get(FETCH_FROM, "")
-    allowed = set(public_addresses.networks(stated))
-    asked = set(public_addresses.networks(" ".join(wanted)))
-    if refused := sorted(map(str, asked - allowed)):
-        together = ",".join(sorted(map(str, asked | allowed)))
+    allowed, asked = public_addresses.networks(stated), public_addresses.networks(" ".join(wanted))
+    refused = sorted({str(each) for each in asked if not any(each[0] in one and each[-1] in one for one in allowed)})
+    if refused:
+        together = ",".join(sorted({*map(str, allowed), *refused}))
         raise LookalikeError(
             f"preprocess may not fetch from {', '.join(refused)}, so its jobs would fail; nothing was added. "
             f"`{FETCH_FROM}={together} lookalike deploy --overlay private-urls` lets it; or add the pictures without "
