@@ -23,33 +23,14 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import explained
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
-from tests.command import HEED_INTERRUPTS, Command
+from tests.command import Command
+from tests.pipelines import forked_writers
 from tests.pipelines.grpc_proxy import BusyDatabase, passed_on
 from tests.stages.scenes import saved
 
 REPO = "images"
 
-# Its content is asked for while its commit is open, because others write whenever it has prepared some before.
-WRITER = """
-import sys, time
-from pipelines.client.commit_writer import CommitWriter, MovedHeadError
-from pipelines.client.server.connection import ServerTarget, connect
-from pipelines.client.file_sets import FileSets
-from pipelines.client.repository import PutFile, Repository
-
-connection = connect(ServerTarget(sys.argv[1], sys.argv[2]))
-with FileSets(connection) as filesets:
-    def content(parents):
-        newest = next(iter(connection.client.list_commit("images", project_name=connection.project)))
-        if newest.HasField("finishing"):
-            Repository(connection, "images").write([PutFile("/other", b"by another")])
-        else:
-            print("open", flush=True)
-            time.sleep(60)
-        return {"images": filesets.make(Repository(connection, "images").requests([PutFile("/mine", b"mine")]))}
-
-    CommitWriter(connection, "images").make(content)
-"""
+pytestmark = pytest.mark.late_alone
 
 
 class Heard:
@@ -89,8 +70,7 @@ def repo(connection: Connection, heard: Heard) -> Repository:
 @contextmanager
 def writer(connection: Connection) -> Iterator["subprocess.Popen[str]"]:
     """A process whose commit is open, until it is killed."""
-    arguments = [sys.executable, "-c", f"{HEED_INTERRUPTS}\n{WRITER}", connection.address, connection.project]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with forked_writers.start("open commit", connection, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "open\n"

@@ -16,6 +16,8 @@ from pipelines.client.server.connection import Connection
 REPO = "images"
 MINUTE = 60.0
 
+pytestmark = pytest.mark.late_alone
+
 
 @pytest.fixture
 def repo(connection: Connection) -> Repository:

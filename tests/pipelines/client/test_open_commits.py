@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,25 +16,17 @@ from pipelines.client.open_commits import is_open
 from pipelines.client.repository import DeleteFile, PutFile, Repository, write_set
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from tests.command import HEED_INTERRUPTS
+from tests.pipelines import forked_writers
 from tests.pipelines.grpc_proxy import passed_on
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 
 REPOS = ("images", "masks")
 
-WRITER = """
-import sys
-from pipelines.client.repository import PutFile, write_set
-from pipelines.client.server.connection import ServerTarget, connect
-
-connection = connect(ServerTarget(sys.argv[1], sys.argv[2]))
-sys.stdin.readline()
-write_set(connection, {repo: [PutFile("/new", b"new")] for repo in ("images", "masks")})
-"""
-
 STEPS = ("StartCommit", "FinishTransaction", "AddFileSet", "AddFileSet", "FinishCommit", "FinishTransaction")
 """Calls of a write, in order. The commits are open after the second, half of the write is there after the third, and
 all of it after the fourth."""
+
+pytestmark = pytest.mark.late_alone
 
 
 def rarely(step: int) -> Any:
@@ -63,18 +54,19 @@ class Pause:
 def stopped_after(connection: Connection, step: int) -> Iterator["tuple[subprocess.Popen[str], Pause]"]:
     """A process that has made one of the calls of its write, and waits for the reply."""
     pause = Pause(step)
-    with passed_on(connection, heard=pause) as through:
-        arguments = [sys.executable, "-c", f"{HEED_INTERRUPTS}\n{WRITER}", through.address, connection.project]
-        with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stdin is not None
-                process.stdin.write("go\n")
-                process.stdin.flush()
-                assert pause.reached.wait(60)
-                yield process, pause
-            finally:
-                process.kill()
-                pause.ended.set()
+    with (
+        passed_on(connection, heard=pause) as through,
+        forked_writers.start("two repos", through, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+    ):
+        try:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert pause.reached.wait(60)
+            yield process, pause
+        finally:
+            process.kill()
+            pause.ended.set()
 
 
 @pytest.fixture

@@ -1,12 +1,8 @@
 """Pictures at URLs put into a library on a real server, out of real web servers and a bucket: what is fetched, what is
 fetched again, and what is left when something breaks."""
 
-import ipaddress
 import random
-import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -25,13 +21,13 @@ from pipelines.library.remote.picture_lists import ListProblem
 from pipelines.library.remote.picture_urls import PictureUrl
 from pipelines.library.remote.remote_ingest import RemoteIngest, RemoteResult
 from pipelines.library.snapshots import LibrarySnapshot
-from stages.files.url_fetcher import FetchLimits
 from tests.buckets import Bucket, serving
 from tests.conditions import until
+from tests.pipelines import forked_writers
+from tests.pipelines.forked_writers import HERE
 from tests.stages.serving.web_servers import Web, saying, web
 
-HERE = FetchLimits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("127.0.0.0/8"),))
-ROOT = Path(__file__).parents[4]
+pytestmark = pytest.mark.late_alone
 
 
 class Site:
@@ -128,9 +124,8 @@ def test_a_library_that_has_a_picture_already_keeps_it(library: Connection, tmp_
     assert (result.put, result.unchanged) == (0, 1)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_faults_that_pass_lose_nothing(library: Connection, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
+def test_faults_that_pass_lose_nothing(library: Connection, tmp_path: Path) -> None:
+    chance = random.Random(0)
     paths = [f"/{number}.pgm" for number in range(120)]
     site = Site(paths)
     for path in paths:
@@ -224,18 +219,6 @@ def test_a_broken_off_run_keeps_what_it_has_put(library: Connection, tmp_path: P
     assert before.total() >= len(there)
 
 
-KILLED = """
-import sys
-from pathlib import Path
-from pipelines.client.server.connection import ServerTarget, connect
-from tests.pipelines.library.remote.test_remote_ingest import at, put
-from tests.stages.serving.web_servers import Web
-address, project, journal, port = sys.argv[1:]
-library = connect(ServerTarget(address, project=project))
-put(library, Path(journal), at(Web(int(port)), [f"/{number}.pgm" for number in range(60)]), lot=10)
-"""
-
-
 def test_a_killed_run_is_gone_on_with(library: Connection, tmp_path: Path) -> None:
     paths = [f"/{number}.pgm" for number in range(60)]
     site, enough = Site(paths), threading.Event()
@@ -247,11 +230,9 @@ def test_a_killed_run_is_gone_on_with(library: Connection, tmp_path: Path) -> No
         site.behave(connection, path)
 
     with web(behave) as server:
-        arguments = [library.address, library.project, str(tmp_path / "journal"), str(server.port)]
-        process = subprocess.Popen([sys.executable, "-c", KILLED, *arguments], cwd=ROOT)
-        until(lambda: site.sent["stopped"] >= 1 and len(names(library, tmp_path)) >= 10)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with forked_writers.start("urls", library, tmp_path / "journal", server.url("")) as process:
+            until(lambda: site.sent["stopped"] >= 1 and len(names(library, tmp_path)) >= 10)
+            process.kill()
         enough.set()
         there = names(library, tmp_path)
         assert 10 <= len(there) < 60
