@@ -1,13 +1,13 @@
 """Pictures in archives and STL-10 files that are files of the library: the file that holds one, and its bytes."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.decode import stl10
-from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember, MemberContent
+from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
 from stages.decode.archives.archive_reader import members
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.file_limits import LIMITS
@@ -53,7 +53,7 @@ def fetch(file: Path, archive: str, name: str, directory: Path) -> PictureSource
             taken = directory / escape_component(name).replace("/", "%2F")
             try:
                 with taken.open("wb") as target:
-                    _copy(each.stream, target)
+                    target.writelines(iter(partial(each.stream.read, _PIECE), b""))
             except BadMember:
                 return None
             return PictureSource(name, taken, taken.stat().st_size)
@@ -75,8 +75,3 @@ def _members(file: Path) -> Iterator[ArchiveMember]:
             yield from members(file, kind, LIMITS)
         except BadArchive:
             return
-
-
-def _copy(content: MemberContent, target: IO[bytes]) -> None:
-    while piece := content.read(_PIECE):
-        target.write(piece)
