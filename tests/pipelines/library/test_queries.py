@@ -8,8 +8,6 @@ from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
-from pipelines.library.datasets.samples import query_crops
-from stages.backbone.photographs import open_photograph
 from stages.record.pfs_names import NAMES_FILE, escape_path, unescape
 from tests.pipelines.conftest import WaitForJobs
 
@@ -74,25 +72,16 @@ def test_an_entry_is_replaced_by_one_of_any_kind(connection: Connection, repo: R
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
 
 
-def test_a_rename_in_a_directory_is_a_change(
-    preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
-) -> None:
-    for entry in ("trip", "other"):
-        (tmp_path / entry).mkdir()
-        for number, crop in enumerate(query_crops(open_photograph("cat"), "cat", 0)):
-            crop.save(tmp_path / entry / f"{number}.png")
-    wait_for_jobs(queries.put(preprocessing, queries.find([tmp_path / "trip", tmp_path / "other"])).commit)
-    (again,) = wait_for_jobs(queries.put(preprocessing, queries.find([tmp_path / "trip"])).commit)
+def test_a_rename_in_a_directory_is_a_change(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> None:
+    trip, other = (file(tmp_path / entry / "a.jpg", b"one").parent for entry in ("trip", "other"))
+    wait_for_jobs(queries.put(sheets, queries.find([trip, other])).commit)
+    (again,) = wait_for_jobs(queries.put(sheets, queries.find([trip])).commit)
     assert (again.processed, again.skipped) == (0, 2)
-    first = sorted((tmp_path / "trip").iterdir())[0]
-    first.rename(first.with_name("first.png"))
-    (renamed,) = wait_for_jobs(queries.put(preprocessing, queries.find([tmp_path / "trip"])).commit)
+    (trip / "a.jpg").rename(trip / "first.jpg")
+    (renamed,) = wait_for_jobs(queries.put(sheets, queries.find([trip])).commit)
     assert (renamed.processed, renamed.skipped) == (1, 1)
-    output = Repository(preprocessing, "preprocess-queries").good()
-    assert output is not None
-    told = b"".join(content for _, content in output.read_all("/queries/trip/*"))
-    assert b"trip/first.png" in told
-    assert first.name.encode() not in told
+    told = Repository(sheets, "render", renamed.id).read("/trip/neighbors.jsonl")
+    assert b"first.jpg" in told and b"a.jpg" not in told
 
 
 def test_long_names_stay_distinct_or_are_refused(connection: Connection, repo: Repository, tmp_path: Path) -> None:
