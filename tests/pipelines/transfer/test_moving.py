@@ -92,9 +92,9 @@ def test_any_tar_program_unpacks_an_export_which_has_each_content_once(library: 
     subprocess.run(["sha256sum", "--check", "--quiet", "--strict", *sums], cwd=tmp_path, check=True)
 
 
-def test_an_interrupted_import_continues(library: Connection, other: Connection, tmp_path: Path) -> None:
+def test_an_interrupted_import_continues(history: Connection, other: Connection, tmp_path: Path) -> None:
     file = tmp_path / "library.tar"
-    exported(library, file)
+    exported(history, file)
     seen: list[int] = []
 
     def fourth(more: int) -> None:
@@ -109,8 +109,8 @@ def test_an_interrupted_import_continues(library: Connection, other: Connection,
     made = imported(other, file)
     assert [each.id for each in CommitHistory(other).commits("images")][:1] == [each.id for each in first]
     assert imported(other, file) == made
-    put(library, "images", e="five")
-    assert len(exported(library, file)) == 6
+    put(history, "images", e="five")
+    assert len(exported(history, file)) == 6
     assert imported(other, file).commits[:5] == made.commits
 
 
@@ -132,9 +132,9 @@ def test_outputs_are_compared_byte_by_byte(library: Connection, other: Connectio
 
 
 def test_libraries_are_not_mixed_and_a_commit_of_somebody_else_stays_open(
-    library: Connection, other: Connection, tmp_path: Path
+    history: Connection, other: Connection, tmp_path: Path
 ) -> None:
-    exported(library, tmp_path / "library.tar")
+    exported(history, tmp_path / "library.tar")
     other.client.create_repo("images", project_name=other.project)
     with (
         other.client.commit("images", "master", project_name=other.project) as opened,
@@ -158,9 +158,9 @@ def test_nothing_is_imported_into_the_server_of_the_export(library: Connection, 
         imported(library, tmp_path / "library.tar")
 
 
-def test_only_an_export_of_the_same_library_is_replaced(library: Connection, other: Connection, tmp_path: Path) -> None:
+def test_only_an_export_of_the_same_library_is_replaced(history: Connection, other: Connection, tmp_path: Path) -> None:
     file = tmp_path / "library.tar"
-    exported(library, file)
+    exported(history, file)
     imported(other, file)
     before = file.read_bytes()
     with pytest.raises(LookalikeError, match="holds a library with commits that this server lacks"):
@@ -169,10 +169,10 @@ def test_only_an_export_of_the_same_library_is_replaced(library: Connection, oth
     for content, said in ((b"a letter", "not an exported library"), (before[:700], "ends early or is damaged")):
         file.write_bytes(content)
         with pytest.raises(LookalikeError, match=f"{said}.*; it stays as it is: export to another file"):
-            exported(library, file)
+            exported(history, file)
         assert file.read_bytes() == content
     with pytest.raises(LookalikeError, match="is not a file"):
-        exported(library, Path("/dev/null"))
+        exported(history, Path("/dev/null"))
 
 
 @pytest.fixture
@@ -249,19 +249,19 @@ def test_an_export_that_was_killed_anywhere_continues(library: Connection, tmp_p
     assert file.read_bytes() == whole
 
 
-def test_a_full_disk_ends_an_export_which_then_continues(library: Connection, tmp_path: Path) -> None:
+def test_a_full_disk_ends_an_export_which_then_continues(history: Connection, tmp_path: Path) -> None:
     file = tmp_path / "library.tar"
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8000, hard))
     try:
         with pytest.raises(LookalikeError, match=r"cannot write .*library.tar.part: File too large; the same command"):
-            exported(library, file)
+            exported(history, file)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, hard))
     assert (tmp_path / "library.tar.part").stat().st_size == 8000
-    exported(library, file)
+    exported(history, file)
     fresh = tmp_path / "fresh.tar"
-    exported(library, fresh)
+    exported(history, fresh)
     assert file.read_bytes() == fresh.read_bytes()
 
 
@@ -341,7 +341,7 @@ def test_a_damaged_tar_is_imported_up_to_the_damage(library: Connection, other: 
     assert names(other) == pictures
 
 
-def test_tars_of_another_kind_are_refused(library: Connection, other: Connection, tmp_path: Path) -> None:
+def test_tars_of_another_kind_are_refused(other: Connection, tmp_path: Path) -> None:
     file = tmp_path / "library.tar"
 
     def pack(**members: bytes) -> None:
