@@ -53,27 +53,17 @@ def _hold_commit_open(connection: Connection) -> None:
         CommitWriter(connection, "images").make(content)
 
 
-def _replace_picture(connection: Connection, file: str) -> None:
-    ingest.add(connection, [PictureSource("photos/0007.jpg", Path(file), 3)])
-
-
-def _remove_pictures(connection: Connection) -> None:
-    ingest.remove(connection, ["photos/0007.jpg", "a.jpg"])
-
-
 def _fetch_pictures(connection: Connection, journal: str, site: str) -> None:
     pictures = (PictureUrl(f"{site}/{number}.pgm", f"site/{number}.pgm") for number in range(60))
-    fetcher = PictureFetcher(HERE)
-    RemoteIngest(
-        connection, FetchJournal(Path(journal)), fetcher, lambda _: lambda _: None, lambda *_: None, lot=10
-    ).run(pictures)
+    held, fetcher = FetchJournal(Path(journal)), PictureFetcher(HERE)
+    RemoteIngest(connection, held, fetcher, lambda _: lambda _: None, lambda *_: None, lot=10).run(pictures)
 
 
-_KINDS: dict[str, Callable[..., None]] = {
+_KINDS: dict[str, Callable[..., object]] = {
     "two repos": _write_two_repos,
     "open commit": _hold_commit_open,
-    "replaced": _replace_picture,
-    "removed": _remove_pictures,
+    "replaced": lambda connection, file: ingest.add(connection, [PictureSource("photos/0007.jpg", Path(file), 3)]),
+    "removed": lambda connection: ingest.remove(connection, ["photos/0007.jpg", "a.jpg"]),
     "urls": _fetch_pictures,
 }
 

@@ -96,16 +96,9 @@ def test_a_backbone_of_before_there_were_scales_gets_its_own(client: Client, rep
     assert put(repo, SPEC, made).commit == ""
 
 
-def test_another_model_replaces_it(client: Client, repo: Repository, tmp_path: Path) -> None:
-    put(repo, SPEC, write(tmp_path / "one", SPEC, b"one"))
-    other = replace(SPEC, name="other", sha256="2" * 64)
-    pushed = put(repo, other, write(tmp_path / "two", other, b"two"))
-    assert (pushed.spec, pushed.replaced) == (other, SPEC)
-    assert repo.read(f"/{MODEL_FILE}") == b"two"
-    assert commits(client, repo) == 2
-
-
-def test_a_text_tower_stays_with_its_model_alone(client: Client, repo: Repository, tmp_path: Path) -> None:
+def test_a_text_tower_stays_with_its_model_alone_and_another_model_replaces_both(
+    client: Client, repo: Repository, tmp_path: Path
+) -> None:
     with_words = write(tmp_path / "one", SPEC, b"one")
     (with_words / TEXT_FILE).write_bytes(b"words")
     assert put(repo, SPEC, with_words).added == ()
@@ -121,6 +114,7 @@ def test_a_text_tower_stays_with_its_model_alone(client: Client, repo: Repositor
     other = replace(SPEC, name="other", sha256="2" * 64)
     pushed = put(repo, other, write(tmp_path / "two", other, b"two"))
     assert pushed == PushOutcome(other, SPEC, head(client, repo), wordless=True)
+    assert (repo.read(f"/{MODEL_FILE}"), commits(client, repo)) == (b"two", 3)
     assert not repo.exists(f"/{TEXT_FILE}")
     assert not put(repo, SPEC, write(tmp_path / "again", SPEC, b"one")).wordless
 

@@ -188,7 +188,9 @@ def test_each_failure_has_its_reason(library: Connection, tmp_path: Path) -> Non
     assert result.failures.total() == 3
 
 
-def test_a_broken_off_run_keeps_what_it_has_put(library: Connection, tmp_path: Path) -> None:
+def test_a_broken_off_run_keeps_what_it_has_put(
+    library: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = [f"/{number}.pgm" for number in range(40)]
     site = Site(paths)
 
@@ -202,13 +204,9 @@ def test_a_broken_off_run_keeps_what_it_has_put(library: Connection, tmp_path: P
             yield each
 
     with web(site.behave) as server:
-        host_queue_window = host_queue.WINDOW
-        host_queue.WINDOW = 8
-        try:
-            with pytest.raises(Stop):
-                put(library, tmp_path / "journal", stopping(server), lot=10)
-        finally:
-            host_queue.WINDOW = host_queue_window
+        with monkeypatch.context() as patch, pytest.raises(Stop):
+            patch.setattr(host_queue, "WINDOW", 8)
+            put(library, tmp_path / "journal", stopping(server), lot=10)
         there = names(library, tmp_path)
         assert 10 <= len(there) < 40
         before = Counter(site.sent)
