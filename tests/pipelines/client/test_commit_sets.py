@@ -1,7 +1,7 @@
 """Moments: commit sets by id, ancestor and date."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -42,13 +42,19 @@ def three(sheets: Connection, wait_for_jobs: WaitForJobs) -> tuple[Connection, l
     return sheets, made
 
 
+BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
+
+
 @pytest.fixture
-def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The zone of this machine is Berlin's."""
+def in_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets the zone of this machine."""
     with monkeypatch.context() as patch:
-        patch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
-        time.tzset()
-        yield
+
+        def put(zone: str) -> None:
+            patch.setenv("TZ", zone)
+            time.tzset()
+
+        yield put
     time.tzset()
 
 
@@ -148,46 +154,37 @@ def test_an_empty_library_has_no_moments(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("2026-11-01", "2026-11-01T23:00:00+00:00"),
-        ("2026-10-25", "2026-10-25T23:00:00+00:00"),  # a day of 25 hours
-        ("2026-03-29", "2026-03-29T22:00:00+00:00"),  # a day of 23 hours
-        ("2026-10-25 02:30", "2026-10-25T00:31:00+00:00"),  # the first of two
-        ("2026-10-25T02:30+01:00", "2026-10-25T01:31:00+00:00"),  # the second one
-        ("2026-10-25T02", "2026-10-25T02:00:00+00:00"),  # both
-        ("2026-03-29 02:30", "2026-03-29T01:31:00+00:00"),  # skipped: half an hour after the clocks went forward
-        ("2026-11-01T14", "2026-11-01T14:00:00+00:00"),
-        ("2026-11-01 14:30", "2026-11-01T13:31:00+00:00"),
-        ("2026-11-01 9:30", "2026-11-01T08:31:00+00:00"),
-        ("2026-11-01T14:30:05", "2026-11-01T13:30:06+00:00"),
-        ("2026-11-01T14:30Z", "2026-11-01T14:31:00+00:00"),
-        ("2026-11-01T14:30:05.25+02:00", "2026-11-01T12:30:05.250001+00:00"),
-        ("2026-W45-1", "2026-11-02T23:00:00+00:00"),
-    ],
-)
-def test_a_date_includes_all_of_its_unit(berlin: None, text: str, end: str) -> None:
-    assert end_of(text) == datetime.fromisoformat(end)
-
-
-@pytest.mark.parametrize(
     ("zone", "text", "end"),
     [
+        (BERLIN, "2026-11-01", "2026-11-01T23:00:00+00:00"),
+        (BERLIN, "2026-10-25", "2026-10-25T23:00:00+00:00"),  # a day of 25 hours
+        (BERLIN, "2026-03-29", "2026-03-29T22:00:00+00:00"),  # a day of 23 hours
+        (BERLIN, "2026-10-25 02:30", "2026-10-25T00:31:00+00:00"),  # the first of two
+        (BERLIN, "2026-10-25T02:30+01:00", "2026-10-25T01:31:00+00:00"),  # the second one
+        (BERLIN, "2026-10-25T02", "2026-10-25T02:00:00+00:00"),  # both
+        (BERLIN, "2026-03-29 02:30", "2026-03-29T01:31:00+00:00"),  # skipped: half an hour after three
+        (BERLIN, "2026-11-01T14", "2026-11-01T14:00:00+00:00"),
+        (BERLIN, "2026-11-01 14:30", "2026-11-01T13:31:00+00:00"),
+        (BERLIN, "2026-11-01 9:30", "2026-11-01T08:31:00+00:00"),
+        (BERLIN, "2026-11-01T14:30:05", "2026-11-01T13:30:06+00:00"),
+        (BERLIN, "2026-11-01T14:30Z", "2026-11-01T14:31:00+00:00"),
+        (BERLIN, "2026-11-01T14:30:05.25+02:00", "2026-11-01T12:30:05.250001+00:00"),
+        (BERLIN, "2026-W45-1", "2026-11-02T23:00:00+00:00"),
         ("America/Havana", "2026-10-31", "2026-11-01T04:00:00+00:00"),  # midnight comes twice
         ("Africa/Cairo", "2026-04-23", "2026-04-23T22:00:00+00:00"),  # the next day begins at one
         ("Pacific/Kiritimati", "2026-11-01", "2026-11-01T10:00:00+00:00"),
         ("America/St_Johns", "2026-07-01 12:00", "2026-07-01T14:31:00+00:00"),
     ],
 )
-def test_a_day_ends_as_in_its_zone(monkeypatch: pytest.MonkeyPatch, zone: str, text: str, end: str) -> None:
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", zone)
-        time.tzset()
-        assert end_of(text) == datetime.fromisoformat(end)
-    time.tzset()
+def test_a_date_includes_all_of_its_unit_in_its_zone(
+    in_zone: Callable[[str], None], zone: str, text: str, end: str
+) -> None:
+    in_zone(zone)
+    assert end_of(text) == datetime.fromisoformat(end)
 
 
-def test_days_in_words_are_this_machines(berlin: None) -> None:
+def test_days_in_words_are_this_machines(in_zone: Callable[[str], None]) -> None:
+    in_zone(BERLIN)
     today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     assert end_of("today") == end_of("now") == (today + timedelta(days=1)).astimezone(UTC)
     assert end_of("yesterday") == today.astimezone(UTC)
