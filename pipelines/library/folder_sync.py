@@ -9,7 +9,7 @@ shared disks, and watches a limited number of folders.
 import contextlib
 import os
 import stat
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from pipelines.client.repository import CopyFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import picture_sources
-from pipelines.library.picture_hashes import HashProgress, PictureHashes, state_of
+from pipelines.library.picture_hashes import PictureHashes, state_of
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import REPO, open_library, own_path
 from stages.datum.text_format import counted
@@ -58,7 +58,7 @@ def compare(
     allow_empty: bool = False,
     restless: AbstractSet[Path] = frozenset(),
     filling: bool = False,
-    report: HashProgress = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
 ) -> FolderDifference:
     """Compares a folder with the library. restless: files to leave alone, as if they could not be seen.
 
@@ -107,7 +107,7 @@ def _folder(directory: Path) -> str:
 
 
 def _read(
-    sources: Sequence[PictureSource], digests: PictureHashes, restless: AbstractSet[Path], report: HashProgress
+    sources: Sequence[PictureSource], digests: PictureHashes, restless: AbstractSet[Path], report: Callable[[int], None]
 ) -> tuple[dict[PictureSource, str], dict[str, str]]:
     """The hashes of the files that are at rest, and the reasons for which some could not be read, by path."""
     seen: dict[PictureSource, str] = {}
