@@ -35,7 +35,7 @@ from pipelines.library.remote import host_queue, picture_lists
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.host_queue import HostQueue
 from pipelines.library.remote.picture_fetcher import PictureFetcher
-from pipelines.library.remote.picture_urls import PictureUrl, RemotePicture
+from pipelines.library.remote.picture_urls import PictureUrl
 from pipelines.library.remote.remote_ingest import RemoteIngest
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.files.url_fetcher import FetchLimits
@@ -141,9 +141,9 @@ def library() -> Iterator[Connection]:
                 process.terminate()
 
 
-def pictures(url: str, number: int) -> Iterator[RemotePicture]:
+def pictures(url: str, number: int) -> Iterator[PictureUrl]:
     """The pictures of a list of so many URLs."""
-    return (RemotePicture(PictureUrl(f"{url}/{each}.png", f"p/{each}.png")) for each in range(number))
+    return (PictureUrl(f"{url}/{each}.png", f"p/{each}.png") for each in range(number))
 
 
 def ingest(address: str, url: str, number: int, journal: Path, failed: Path) -> None:
@@ -198,9 +198,7 @@ def speed(number: int, peer: Path | None) -> None:
         listed.write_text("".join(f"{url}/{each}.png\n" for each in range(number)))
         for turn in range(2):
             fetcher = PictureFetcher(HERE)
-            queue: HostQueue[RemotePicture, object] = HostQueue(
-                lambda each: fetcher.get(each.picture.url, None), lambda _: "here"
-            )
+            queue: HostQueue[PictureUrl, object] = HostQueue(lambda each: fetcher.get(each.url, None), lambda _: "here")
             _timed(f"turn {turn}: fetching alone", number, lambda: [*queue.run(pictures(url, number))])
             with library() as connection:
                 arguments = connection.address, url, number, Path(scratch, f"{turn}"), Path(scratch, "failed")

@@ -47,7 +47,7 @@ def query(library: Library, place: Path) -> Iterator[Step]:
     file = place / _ASKED
     for name, source in (("query one picture", first), ("query one picture, warm", second)):
         _write_png(file, _bytes(source))
-        puts = {queries.REPO: lambda: queries.put(library.connection, [file]).commit}
+        puts = {queries.REPO: lambda: queries.put(library.connection, queries.find([file])).commit}
         yield library.change(name, puts, lambda _: None)
 
 

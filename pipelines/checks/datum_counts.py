@@ -14,6 +14,7 @@ from pipelines.specifications.findings import Flaw
 from speclang.field_paths import FieldPath
 from speclang.globs import Glob, GlobError, substitute
 from speclang.inputs import COMBINATIONS
+from stages.datum.text_format import counted
 
 SECONDS_EACH = 0.005
 """The overhead of a datum in one worker: it is hashed, looked up and recorded."""
@@ -74,7 +75,7 @@ def _said(leaf: InputLeaf, number: int, only: bool) -> Iterator[Flaw]:
 
 
 def _total(at: FieldPath, number: int, said: str) -> Flaw:
-    datums = "1 datum" if number == 1 else f"{number:,} datums"
+    datums = counted(number, "datum", "datums")
     seconds = number * SECONDS_EACH
     cost = f", {seconds / 60:,.0f} minutes of bookkeeping in one worker" if seconds >= 60 else ""
     if number < _MANY:

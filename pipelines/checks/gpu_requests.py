@@ -10,6 +10,7 @@ from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.findings import Flaw
 from pipelines.specifications.image_reference import ImageReference
 from speclang.field_paths import FieldPath
+from stages.datum.text_format import counted
 
 SPECS = "k8s.aliyun.com/eci-use-specs"
 DRIVER = "k8s.aliyun.com/eci-gpu-driver-version"
@@ -77,7 +78,8 @@ def _check_instances(draft: SpecDraft) -> Iterator[Flaw]:
             why = f"unchecked: the number of GPUs of {name} is not known here"
             yield Flaw.note("eci", _SPECS_AT, why)
         elif asked > known.gpus:
-            why = f"{name} has {_counted(known.gpus)}, and the pod asks for {asked} ({said}): ECI would not create it"
+            has = counted(known.gpus, "GPU", "GPUs")
+            why = f"{name} has {has}, and the pod asks for {asked} ({said}): ECI would not create it"
             yield Flaw.error("eci", _SPECS_AT, why, "ask for fewer, or name larger instance types")
         elif not asked:
             why = f"{name} has GPUs, and the pod asks for none: ECI only starts pods with a GPU limit on it"
@@ -93,8 +95,8 @@ def _asked(pod: Mapping[str, Any]) -> tuple[int, str]:
         for kind in ("containers", "initContainers")
     )
     most = max(before.values(), default=0)
-    counted = {name: gpus for name, gpus in after.items() if gpus}
-    said = " + ".join(f"{name} {gpus}" for name, gpus in counted.items())
+    used = {name: gpus for name, gpus in after.items() if gpus}
+    said = " + ".join(f"{name} {gpus}" for name, gpus in used.items())
     if most > sum(after.values()):
         return most, " and ".join(f"{name} {gpus}" for name, gpus in before.items() if gpus == most)
     copied = f"; init {most}, copied from the limits, before them" if most else ""
@@ -122,7 +124,3 @@ def _check_driver(draft: SpecDraft, wants: GpuRequirements | None) -> Iterator[F
     elif int(found[2]) < needs.driver:
         why = f"driver {found[2]} is too old: {needs.software} needs {needs.driver} or newer"
         yield Flaw.error("driver", _DRIVER_AT, why, f'write "{fits}"')
-
-
-def _counted(gpus: int) -> str:
-    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"

@@ -27,7 +27,10 @@ _PREPARED = 60.0
 def current_backbone(models: Repository) -> BackboneSpec | None:
     """The backbone that the repo's master describes; None if it is missing or unreadable."""
     path = f"/{SPEC_FILE}"
-    return parse_or_none(models.read(path) if models.exists(path) else None)
+    try:
+        return parse_spec(models.read(path)) if models.exists(path) else None
+    except StageError:  # which is to be replaced
+        return None
 
 
 def describe_commit(connection: Connection, commit: str) -> str:
@@ -44,14 +47,6 @@ def describe_commit(connection: Connection, commit: str) -> str:
 def has_words(models: Repository) -> bool:
     """Whether the model has a text tower, so that texts find pictures."""
     return models.exists(f"/{TEXT_FILE}")
-
-
-def parse_or_none(description: bytes | None) -> BackboneSpec | None:
-    """The content of backbone.json; None if it is missing, or unreadable and to be replaced."""
-    try:
-        return None if description is None else parse_spec(description)
-    except StageError:
-        return None
 
 
 def push_command(spec: BackboneSpec) -> str:

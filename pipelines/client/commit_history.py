@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client import commit_owner
+from pipelines.client.commit_sets import commit_infos
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile, read_info
@@ -76,7 +76,7 @@ class CommitHistory:
     def records(self, repo: str) -> Iterator[CommitRecord]:
         """The commits on master, the newest first, without those that Pachyderm itself made in a repo for users; none
         for a missing repo."""
-        return (_record(repo, info) for info in self._infos(repo) if _is_for_people(info))
+        return (_record(repo, info) for info in commit_infos(self._connection, repo) if _is_for_people(info))
 
     def author_of_version(self, pipeline: str, id_: str) -> str:
         """The user who deployed a version of a pipeline, by the commit of its specification; "" if the server does not
@@ -121,20 +121,7 @@ class CommitHistory:
     def _listed(self, repo: str) -> list[Any]:
         """The commits on master that users made, once those that the server is finishing are finished; none for a
         missing repo."""
-        return [self._ended(info) for info in self._infos(repo, pfs_pb2.USER)][::-1]
-
-    def _infos(self, repo: str, kind: int = pfs_pb2.ORIGIN_KIND_UNKNOWN) -> Iterator[Any]:
-        """The commits on master, the newest first; none for a missing repo."""
-        head = self._connection.commit(repo, "")
-        request = pfs_pb2.ListCommitRequest(repo=head.repo, to=head, all=True, origin_kind=kind)
-        call = self._connection.pfs.ListCommit(request)
-        try:
-            yield from call
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
-        finally:
-            call.cancel()  # the rest, if there is any
+        return [self._ended(info) for info in commit_infos(self._connection, repo, pfs_pb2.USER)][::-1]
 
     def _ended(self, info: Any) -> Any:
         if info.HasField("finishing") and not info.HasField("finished"):

@@ -100,8 +100,8 @@ def commit_at(connection: Connection, text: str) -> str:
 def list_commit_sets(connection: Connection) -> list[CommitSet]:
     """The commit sets that have answers, or are to have some, the newest first; those of the source repos where no
     pipeline has computed answers yet."""
-    made = {info.commit.id: info for repo in SOURCES for info in _infos(connection, repo)}
-    computed = list(_infos(connection, ANSWERS))
+    made = {info.commit.id: info for repo in SOURCES for info in commit_infos(connection, repo)}
+    computed = list(commit_infos(connection, ANSWERS))
     if not computed:
         computed = sorted(made.values(), key=lambda info: int(info.started.ToNanoseconds()), reverse=True)
     return [_moment(info, made.get(info.commit.id)) for info in computed]
@@ -133,6 +133,17 @@ def is_to_come(text: str) -> bool:
     """Whether a text is a date that means the present, since the end of it is yet to come: today's, or a later one."""
     dated = _as_date(text.strip())
     return _DATE.fullmatch(dated) is not None and end_of(dated) > datetime.now(UTC)
+
+
+def commit_infos(connection: Connection, repo: str, kind: int = pfs_pb2.ORIGIN_KIND_UNKNOWN) -> Iterator[Any]:
+    """The CommitInfos of a repo's master, the newest first; none for a missing repo. kind: of their origin."""
+    head = connection.commit(repo, "")
+    call = connection.pfs.ListCommit(pfs_pb2.ListCommitRequest(repo=head.repo, to=head, all=True, origin_kind=kind))
+    try:
+        with suppress_not_found():
+            yield from call
+    finally:
+        call.cancel()  # the rest, if there is any
 
 
 def start_time(connection: Connection, commit_set: str) -> datetime | None:
@@ -221,13 +232,6 @@ def _invalid(text: str) -> LookalikeError:
         f"{text!r} is not a valid commit or date: name an id or its start (`lookalike commits` lists them), "
         "an ancestor such as master^2, or a date such as 2026-11-01, '2026-11-01 14:30' or yesterday"
     )
-
-
-def _infos(connection: Connection, repo: str) -> Iterator[Any]:
-    """The commits on a repo's master, the newest first; none for a missing repo."""
-    head = connection.commit(repo, "")
-    with suppress_not_found():
-        yield from connection.pfs.ListCommit(pfs_pb2.ListCommitRequest(repo=head.repo, to=head, all=True))
 
 
 def _moment(info: Any, made: Any) -> CommitSet:

@@ -26,9 +26,6 @@ _PREPARATIONS = 3
 ByRepo = Mapping[str, str]
 """Ids of commits, "" for none, or of file sets, by repo."""
 
-FileSetFactory = Callable[[str], str]
-"""Gives the file set to add to a commit with this parent; "" stands for no parent."""
-
 FileSetsFactory = Callable[[ByRepo], ByRepo]
 """Gives the file sets to add to commits with these parents."""
 
@@ -50,13 +47,7 @@ class CommitWriter:
         self._heads = [BranchHead(connection, repo, longest) for repo in repos]
         self._owner = commit_owner.current_process()
 
-    def make(self, content: FileSetFactory, description: str = "", onto: str | None = None) -> str:
-        """Makes one commit in the one repo, as `make_set` does."""
-        (head,) = self._heads
-        parents = None if onto is None else {head.repo: onto}
-        return self.make_set(lambda below: {head.repo: content(below[head.repo])}, description, parents)
-
-    def make_set(self, content: FileSetsFactory, description: str = "", onto: ByRepo | None = None) -> str:
+    def make(self, content: FileSetsFactory, description: str = "", onto: ByRepo | None = None) -> str:
         """Makes a commit with the content in each repo, all of one commit set, and returns its id. Waits for other
         writers.
 

@@ -44,7 +44,7 @@ class OpenCommits:
 
     def finish(self, description: str) -> bool:
         """Finishes all of them at once; False, and none is finished, if somebody else has finished or deleted one."""
-        return self._while_open(partial(self._finish, self._commits, description))
+        return self._while_open(partial(self._finish, description))
 
     def there(self) -> bool:
         """Whether nobody has deleted any."""
@@ -71,8 +71,8 @@ class OpenCommits:
         except grpc.RpcError:
             self.finish(otherwise)
 
-    def _finish(self, commits: Sequence[Any], description: str) -> None:
-        requests = [pfs_pb2.FinishCommitRequest(commit=each, description=description) for each in commits]
+    def _finish(self, description: str) -> None:
+        requests = [pfs_pb2.FinishCommitRequest(commit=each, description=description) for each in self._commits]
         together(self._connection, self._stub.FinishCommit, requests, self._finished)
 
     def _finished(self) -> bool | None:

@@ -279,7 +279,7 @@ def write_set(
             return {name: each.content(parents[name]) for name, each in uploads.items()}
 
         try:
-            return CommitWriter(connection, *uploads).make_set(content, description, onto)
+            return CommitWriter(connection, *uploads).make(content, description, onto)
         except ConnectionError:  # an OSError, into which the client turns some of gRPC's
             raise
         except OSError as error:

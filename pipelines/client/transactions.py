@@ -21,15 +21,10 @@ class OpenTransaction:
         self._size = 0
         self.id = str(self._begun.id)
 
-    @property
-    def metadata(self) -> tuple[tuple[str, str]]:
-        """What makes a call a part of the transaction."""
-        return (("pach-transaction", self.id),)
-
     def add(self, call: Callable[..., Any], request: Any) -> Any:
         """Makes a call, of a stub, a part of the transaction, and returns its reply: the call is checked now, and takes
         effect at the end."""
-        reply = self._connection.change(lambda: call(request, metadata=self.metadata), self._noted)
+        reply = self._connection.change(lambda: call(request, metadata=(("pach-transaction", self.id),)), self._noted)
         self._size += 1
         return reply
 

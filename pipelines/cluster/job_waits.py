@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.jobs.jobs import Job, ProjectJobs
@@ -51,23 +50,14 @@ class JobWaits:
         busy = {name for name, job in current.items() if job.state == "running"}
         found = self._gpus.look(infos, busy, (), troubles)
         waits = {
-            name: self._wait(infos[name], job, found.get(name), troubles, current) for name, job in current.items()
+            name: found.get(name) or of_workers(job, troubles.get(name, ())) or self.reason(infos[name], job, current)
+            for name, job in current.items()
         }
         stopped = {name: STOPPED.format(name) for name, info in infos.items() if info.stopped and name not in waits}
         return {
             **{name: PipelineWait("paused", text) for name, text in stopped.items()},
             **{name: wait for name, wait in waits.items() if wait is not None and wait.text},
         }
-
-    def _wait(
-        self,
-        info: Any,
-        job: Job,
-        for_gpus: PipelineWait | None,
-        troubles: Mapping[str, Sequence[str]],
-        current: Mapping[str, Job],
-    ) -> PipelineWait | None:
-        return for_gpus or of_workers(job, troubles.get(job.pipeline, ())) or self.reason(info, job, current)
 
     def reason(self, info: Any, job: Job, current: Mapping[str, Job]) -> PipelineWait | None:
         """The reason for which the first job of a pipeline that has not ended waits, apart from GPUs and the cluster;
@@ -92,7 +82,7 @@ class JobWaits:
             name = commit.branch.repo.name
             if name in current and current[name].id == commit.id:
                 return None
-            if not self._connection.retry(self._finished, commit):
+            if not self._connection.retry(self._connection.inspect, commit).HasField("finished"):
                 theirs = self._connection.retry(self._jobs.of, name, commit.id)
                 return PipelineWait(
                     "waiting", f"waits for {of_other(theirs) if theirs else open_commit(name, commit.id)}"
@@ -102,13 +92,9 @@ class JobWaits:
     def _read_by(self, job: Job) -> list[Any]:
         commit = self._connection.commit(job.pipeline, job.id)
         with suppress_not_found():  # where it was deleted since
-            info = self._connection.pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
-            return [each for each in info.direct_provenance if each.branch.repo.type == "user"]
+            read = self._connection.inspect(commit).direct_provenance
+            return [each for each in read if each.branch.repo.type == "user"]
         return []
-
-    def _finished(self, commit: Any) -> bool:
-        info = self._connection.pfs.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit))
-        return bool(info.HasField("finished"))
 
     def _from_kubernetes(self, current: Mapping[str, Job]) -> Mapping[str, Sequence[str]]:
         """Kubernetes' reasons by pipeline, if a job has had no worker for a while. None of localpachd, which gives them

@@ -1,13 +1,13 @@
 """Pictures in archives and STL-10 files that are files of the library: the file that holds one, and its bytes."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import IO
 
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.snapshots import LibrarySnapshot
 from stages.decode import stl10
-from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember, MemberContent
+from stages.decode.archives.archive_member import ArchiveMember, BadArchive, BadMember
 from stages.decode.archives.archive_reader import members
 from stages.record.file_kinds import HEAD, kind_of
 from stages.record.file_limits import LIMITS
@@ -38,7 +38,7 @@ def holds(file: Path, archive: str, name: str) -> bool:
     """Whether a file that is called `archive` holds a picture of this name."""
     size = file.stat().st_size
     if stl10.holds_pictures(archive, size):
-        return name in (stl10.record_name(archive, number) for number in _number(name, size))
+        return _record(archive, name, size) is not None
     return any(f"{archive}/{each.name}" == name for each in _members(file))
 
 
@@ -46,25 +46,25 @@ def fetch(file: Path, archive: str, name: str, directory: Path) -> PictureSource
     """The bytes of a member as a source on this machine; None if there is no such member or it cannot be read."""
     size = file.stat().st_size
     if stl10.holds_pictures(archive, size):
-        number = next((each for each in _number(name, size) if stl10.record_name(archive, each) == name), None)
+        number = _record(archive, name, size)
         return None if number is None else PictureSource(name, file, stl10.RECORD, number * stl10.RECORD)
     for each in _members(file):
         if f"{archive}/{each.name}" == name and each.stream is not None:
             taken = directory / escape_component(name).replace("/", "%2F")
             try:
                 with taken.open("wb") as target:
-                    _copy(each.stream, target)
+                    target.writelines(iter(partial(each.stream.read, _PIECE), b""))
             except BadMember:
                 return None
             return PictureSource(name, taken, taken.stat().st_size)
     return None
 
 
-def _number(name: str, size: int) -> Iterator[int]:
+def _record(archive: str, name: str, size: int) -> int | None:
     """The number of the record that a name means, if a file of that size has it."""
     last = name.rpartition("/")[2]
-    if last.isdecimal() and int(last) < size // stl10.RECORD:
-        yield int(last)
+    known = last.isdecimal() and int(last) < size // stl10.RECORD and stl10.record_name(archive, int(last)) == name
+    return int(last) if known else None
 
 
 def _members(file: Path) -> Iterator[ArchiveMember]:
@@ -75,8 +75,3 @@ def _members(file: Path) -> Iterator[ArchiveMember]:
             yield from members(file, kind, LIMITS)
         except BadArchive:
             return
-
-
-def _copy(content: MemberContent, target: IO[bytes]) -> None:
-    while piece := content.read(_PIECE):
-        target.write(piece)

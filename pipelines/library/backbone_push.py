@@ -136,7 +136,9 @@ def _changes(
     before = current_backbone(models)
     there = [name for name in _FILES if (directory / name).exists()]  # one that was made without a scale has none
     edits: list[FileEdit] = [PutFile(f"/{name}", directory / name) for name in there]
-    if before is None or before.sha256 != spec.sha256 or not same_model(_read(models, MODEL_FILE), directory):
+    same = before is not None and before.sha256 == spec.sha256
+    # The files, too: those put there by hand need not be what the description beside them says.
+    if not same or _read(models, MODEL_FILE) != (directory / MODEL_FILE).read_bytes():
         # Words of another model's text tower would find anything.
         return before, edits if TEXT_FILE in there else [*edits, DeleteFile(f"/{TEXT_FILE}")], ()
     lacking = {}
@@ -153,11 +155,3 @@ def _wordless(models: Repository, edits: Sequence[FileEdit]) -> bool:
 
 def _read(models: Repository, name: str) -> bytes | None:
     return models.read(f"/{name}") if models.exists(f"/{name}") else None
-
-
-def same_model(held: bytes | None, directory: Path) -> bool:
-    """Whether master's backbone.keras is the one in the directory.
-
-    Asked besides the identity: files put there by hand need not be what the description beside them says.
-    """
-    return held == (directory / MODEL_FILE).read_bytes()

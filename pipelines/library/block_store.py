@@ -37,7 +37,7 @@ class BlockDownloads:
         self._lists |= {content: hashes for content, hashes in kept.items() if hashes is not None}
         new = {name: content for name, content in missing.items() if kept[content] is None}
         with ThreadPoolExecutor(_READERS) as readers:
-            lists = readers.map(lambda name: block_names.read_list(partial(_front, repo, name)), new)
+            lists = readers.map(lambda name: block_names.read_list(partial(repo.read, f"/{name}", 0)), new)
             for (name, content), listed in zip(new.items(), lists, strict=True):
                 found = self._hashed(repo, name, content) if listed is None else {e.path: e.sha256 for e in listed}
                 self._lists[content] = found
@@ -104,7 +104,3 @@ class BlockUploads:
                 self._made[block.name] = fileset
                 done(len(block.pictures))
         return {name: self._made[name] for name in names}
-
-
-def _front(repo: Repository, name: str, most: int) -> bytes:
-    return repo.read(f"/{name}", most=most)

@@ -17,7 +17,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import ANSWERS
-from pipelines.client.commit_writer import CommitWriter, MovedHeadError
+from pipelines.client.commit_writer import MovedHeadError
 from pipelines.client.deployment import part_sizes
 from pipelines.client.file_sets import FileSets
 from pipelines.client.jobs.jobs import ProjectJobs
@@ -27,7 +27,7 @@ from pipelines.library.block_store import BlockDownloads
 from pipelines.library.library_commit import LibraryCommit, OtherEdits, UploadProgress
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import select
-from pipelines.library.snapshots import REPO, LibrarySnapshot
+from pipelines.library.snapshots import REPO, LibrarySnapshot, open_library
 from pipelines.specifications.pipeline_specs import SOURCES
 from stages.record import masks, url_records
 from stages.record.file_kinds import kind_of
@@ -58,9 +58,7 @@ def joined(connection: Connection) -> BlockRewrite:
     """What can be joined: blocks of which most pictures are hidden and, where that makes fewer, small ones and pictures
     that are files of their own."""
     limit = _limit(connection)
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        head = CommitWriter(connection, REPO).newest()
-        library = LibrarySnapshot(connection, head, BlockDownloads(Path(scratch)))
+    with open_library(connection) as library:
         live = {block: len(library.names_in(block)) for block in library.blocks if block not in library.fetched}
         most = [block for block, number in live.items() if 2 * number <= len(library.hashes(block))]
         small = [block for block, number in live.items() if 2 * number <= limit and block not in most]
@@ -75,15 +73,13 @@ def joined(connection: Connection) -> BlockRewrite:
     blocks = (*most, *small)
     kept = sum(live[block] for block in blocks) + len(files)
     hidden = sum(len(library.hashes(block)) - live[block] for block in blocks)
-    return BlockRewrite(head, blocks, tuple(files), (), hidden, kept, made)
+    return BlockRewrite(library.commit, blocks, tuple(files), (), hidden, kept, made)
 
 
 def purged(connection: Connection, words: Sequence[str]) -> BlockRewrite:
     """The blocks without the pictures that these words mean, see `selection.select`, also of hidden ones. Raises
     LookalikeError if a word means none."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        head = CommitWriter(connection, REPO).newest()
-        library = LibrarySnapshot(connection, head, BlockDownloads(Path(scratch)))
+    with open_library(connection) as library:
 
         def holds(name: str) -> bool:
             return bool(library.holders(name)) or library.holds(name)
@@ -101,7 +97,7 @@ def purged(connection: Connection, words: Sequence[str]) -> BlockRewrite:
         live = [library.names_in(block).keys() for block in blocks]
         kept = sum(len(names - set(gone)) for names in live)
         hidden = sum(len(library.hashes(block)) for block in blocks) - sum(map(len, live))
-    return BlockRewrite(head, tuple(blocks), (), tuple(gone), hidden, kept, -(-kept // _limit(connection)))
+    return BlockRewrite(library.commit, tuple(blocks), (), tuple(gone), hidden, kept, -(-kept // _limit(connection)))
 
 
 def write(

@@ -8,7 +8,6 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 _KEPT_DAYS = 60
@@ -34,10 +33,11 @@ class ContentCache:
 
     def get(self, content: bytes) -> dict[str, str] | None:
         """What was put under a key; None for nothing."""
-        for (pictures,) in self._read("SELECT pictures FROM held WHERE content = ?", content):
-            self._write("UPDATE held SET used = ? WHERE content = ?", time.time(), content)
-            held: dict[str, str] = json.loads(pictures)
-            return held
+        with contextlib.suppress(sqlite3.Error):
+            for (pictures,) in self._database.execute("SELECT pictures FROM held WHERE content = ?", (content,)):
+                self._write("UPDATE held SET used = ? WHERE content = ?", time.time(), content)
+                held: dict[str, str] = json.loads(pictures)
+                return held
         return None
 
     def put(self, content: bytes, held: dict[str, str]) -> None:
@@ -54,10 +54,6 @@ class ContentCache:
         database = sqlite3.connect(place, timeout=10)
         database.execute("CREATE TABLE IF NOT EXISTS held (content BLOB PRIMARY KEY, pictures TEXT, used REAL)")
         return database
-
-    def _read(self, query: str, *values: object) -> Iterator[tuple[str]]:
-        with contextlib.suppress(sqlite3.Error):
-            yield from self._database.execute(query, values)
 
     def _write(self, query: str, *values: object) -> None:
         with contextlib.suppress(sqlite3.Error):  # a full disk, or a database that another process holds for long

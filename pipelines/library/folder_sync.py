@@ -9,20 +9,17 @@ shared disks, and watches a limited number of folders.
 import contextlib
 import os
 import stat
-import tempfile
-from collections.abc import Iterable, Sequence, Set as AbstractSet
+from collections.abc import Callable, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.repository import CopyFile
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import picture_sources
-from pipelines.library.block_store import BlockDownloads
-from pipelines.library.picture_hashes import HashProgress, PictureHashes, state_of
+from pipelines.library.picture_hashes import PictureHashes, state_of
 from pipelines.library.picture_sources import PictureSource
-from pipelines.library.snapshots import REPO, LibrarySnapshot, own_path
+from pipelines.library.snapshots import REPO, open_library, own_path
 from stages.datum.text_format import counted
 from stages.record.pfs_names import is_system_file
 
@@ -61,7 +58,7 @@ def compare(
     allow_empty: bool = False,
     restless: AbstractSet[Path] = frozenset(),
     filling: bool = False,
-    report: HashProgress = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
 ) -> FolderDifference:
     """Compares a folder with the library. restless: files to leave alone, as if they could not be seen.
 
@@ -72,14 +69,14 @@ def compare(
     """
     folder = _folder(directory)
     # The library first: a picture that somebody puts from now on into both is in the folder, too.
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        commit = CommitWriter(connection, REPO).newest()
-        library = digests.library(LibrarySnapshot(connection, commit, BlockDownloads(Path(scratch))), folder, report)
+    with open_library(connection) as newest:
+        library = digests.library(newest, folder, report)
     files = {held.digest: held.path for held in library.values() if held.path}
     found = picture_sources.find([directory])
     seen, unreadable = _read(found.sources, digests, restless, report)
-    missing = {} if filling else _paths(directory, folder, library.keys() - {each.name for each in found.sources})
-    removed = [name for name, path in sorted(missing.items()) if path not in restless and _is_gone(path)]
+    missing = [] if filling else sorted(library.keys() - {each.name for each in found.sources})
+    places = {name: directory / name.removeprefix(f"{folder}/") for name in missing}
+    removed = [name for name, path in places.items() if path not in restless and _is_gone(path)]
     digests_held = {held.digest for held in library.values()}
     if library and len(removed) == len(library) and not allow_empty and digests_held.isdisjoint(seen.values()):
         raise _nothing_left(directory, folder, len(library), found.sources)
@@ -90,7 +87,7 @@ def compare(
         removed=removed,
         unchanged=sum(each.name in library and library[each.name].digest == digest for each, digest in seen.items()),
         copies={
-            each.name: CopyFile(own_path(each.name), REPO, commit, files[digest])
+            each.name: CopyFile(own_path(each.name), REPO, newest.commit, files[digest])
             for each, digest in seen.items()
             if each.name not in library and digest in files
         },
@@ -110,7 +107,7 @@ def _folder(directory: Path) -> str:
 
 
 def _read(
-    sources: Sequence[PictureSource], digests: PictureHashes, restless: AbstractSet[Path], report: HashProgress
+    sources: Sequence[PictureSource], digests: PictureHashes, restless: AbstractSet[Path], report: Callable[[int], None]
 ) -> tuple[dict[PictureSource, str], dict[str, str]]:
     """The hashes of the files that are at rest, and the reasons for which some could not be read, by path."""
     seen: dict[PictureSource, str] = {}
@@ -123,11 +120,6 @@ def _read(
             except OSError as error:
                 unreadable[str(source.path)] = error.strerror or str(error)
     return seen, unreadable
-
-
-def _paths(directory: Path, folder: str, names: Iterable[str]) -> dict[str, Path]:
-    """The places on disk of pictures, by their names in the library."""
-    return {name: directory / name.removeprefix(f"{folder}/") for name in names}
 
 
 def _is_gone(path: Path) -> bool:

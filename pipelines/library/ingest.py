@@ -24,7 +24,7 @@ from pipelines.library.library_commit import LibraryCommit, OtherEdits, PictureC
 from pipelines.library.picture_hashes import digest
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.selection import NothingFoundError, select
-from pipelines.library.snapshots import REPO, LibrarySnapshot
+from pipelines.library.snapshots import REPO, LibrarySnapshot, open_library
 from stages.files import blocks
 from stages.record import masks, url_records
 from stages.record.pfs_names import unescape
@@ -146,9 +146,7 @@ def present(
 ) -> tuple[list[str], dict[str, str]]:
     """Of these true names those that can be removed, and for the others the reasons: they are not in the library,
     inside of a file of many, or the last of exact copies whose bytes the library holds."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        newest = CommitWriter(connection, REPO).newest()
-        library = LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch)))
+    with open_library(connection) as library:
         held = {name: library.holds(name) for name in names}
         absent = {name: _absence(library, name) for name, there in held.items() if not there}
         absent |= dict.fromkeys(_last_stored(library, names, contents), _LAST_STORED)

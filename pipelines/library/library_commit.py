@@ -111,7 +111,7 @@ class LibraryCommit:
 
     def make(self, description: str = "", head: str | None = None, beside: OtherEdits = MappingProxyType({})) -> str:
         """Makes the commit, and returns its id. head: the only commit of `images` that may be below it, see
-        CommitWriter.make_set. beside: goes into the same commit set."""
+        CommitWriter.make. beside: goes into the same commit set."""
         uploads = {
             repo: EditUpload(Repository(self._connection, repo), self._filesets, edits)
             for repo, edits in beside.items()
@@ -314,9 +314,7 @@ def write(
     others: Iterable[str] = (),
 ) -> str:
     """Makes one commit set with changes of the library, and returns its id. content: gives the file sets of `images`,
-    of `masks` if it is given a parent there, and of other repos, see CommitWriter.make_set. head: the only commit of
+    of `masks` if it is given a parent there, and of other repos, see CommitWriter.make. head: the only commit of
     `images` that may be below, None for any."""
     repos = [REPO, masks.REPO] if has_repo(connection, masks.REPO) else [REPO]
-    return CommitWriter(connection, *repos, *others).make_set(
-        content, description, None if head is None else {REPO: head}
-    )
+    return CommitWriter(connection, *repos, *others).make(content, description, None if head is None else {REPO: head})

@@ -30,8 +30,6 @@ _MATCHES = re.compile(r'<ol class="matches">.*?</ol>', re.DOTALL)
 _NAME = re.compile(r"<li><bdi>(.*?)</bdi></li>")
 _PICTURE = re.compile(r'(<img [^>]*>)(?=<figcaption><ul class="sources"><li><bdi><a (href="[^"]*"))')
 
-CopyProgress = Callable[[int], None]
-
 
 def names(sheets: Iterable[ResultSheet]) -> list[str]:
     """The true names of all neighbours on these sheets, sorted."""
@@ -57,7 +55,7 @@ def fetch(
     wanted: Iterable[str],
     to: Path,
     scratch: Path,
-    report: CopyProgress = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
     absent: dict[str, str] | None = None,
 ) -> dict[str, Path]:
     """Copies pictures at a commit of `images` into a directory, those of blocks and archives too; the file of each name

@@ -16,8 +16,6 @@ from pipelines.library.snapshots import LibrarySnapshot
 from stages.files import blocks
 from stages.files.blocks import ByteRange
 
-HashProgress = Callable[[int], None]
-
 _ALONE = ""
 """The name of the only picture of a file that is no block."""
 
@@ -50,7 +48,9 @@ class PictureHashes:
             self._files[source.span] = known
         return known[1]
 
-    def library(self, library: LibrarySnapshot, folder: str, report: HashProgress) -> dict[str, LibraryPicture]:
+    def library(
+        self, library: LibrarySnapshot, folder: str, report: Callable[[int], None]
+    ) -> dict[str, LibraryPicture]:
         """All pictures below a folder of the library, by true name. Reads the blocks and files that this
         machine has not read before; `report` hears of every block."""
         found: dict[str, LibraryPicture] = {}

@@ -1,7 +1,7 @@
 """Pictures put into `queries`: each path is one entry, whose result sheet has its name."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.client.repository import DeleteFile, FileEdit, PutFile, Repository
@@ -25,7 +25,7 @@ class QueryUpload:
     entries: list[str]
     files: int
     commit: str
-    left_out: list[str]
+    left_out: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
 
@@ -34,9 +34,9 @@ class QueryEntries:
     """Paths as entries: the files of each, the skipped directory entries, and the reasons for which files could not be
     read, by path."""
 
-    groups: list[list[PictureSource]]
-    left_out: list[str]
-    unreadable: dict[str, str]
+    groups: list[list[PictureSource]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
     @property
     def worded(self) -> bool:
@@ -57,28 +57,10 @@ class QueryRemoval:
     commit: str
 
 
-def put(
-    connection: Connection,
-    arguments: Sequence[Path],
-    report: Callable[[int], None] = lambda _: None,
-    question: bytes = b"",
-) -> QueryUpload:
-    """Puts each path as one query entry, a directory with all its files and a list of their names, replacing entries
-    of the same name, in one commit. `report` is called with the number of files put since its last call. question: the
-    question.json of each entry, which replaces its own; b"" for none, and then a file is an entry without a directory.
-
-    Raises LookalikeError, with nothing put, for a missing path and for names that collide.
-    """
-    found = find(arguments)
-    return replace(
-        put_files(connection, found.groups, report, question), left_out=found.left_out, unreadable=found.unreadable
-    )
-
-
 def find(arguments: Sequence[Path]) -> QueryEntries:
     """Each path as one query entry, a directory with all its files. Raises LookalikeError for a missing path, and for
     one without a file that can be read."""
-    all_found = QueryEntries([], [], {})
+    all_found = QueryEntries()
     for argument in picture_sources.expanded(arguments):
         found = picture_sources.find([argument], beside=_is_taken, idx=False)
         readable = picture_sources.readable(found.sources)
@@ -109,22 +91,25 @@ def lay_out(groups: Sequence[Sequence[PictureSource]], directory: Path, question
     return entries
 
 
-def put_files(
+def put(
     connection: Connection,
-    groups: Sequence[Sequence[PictureSource]],
+    found: QueryEntries,
     report: Callable[[int], None] = lambda _: None,
     question: bytes = b"",
 ) -> QueryUpload:
-    """Puts each group of files as one query entry, either one file or files of one directory, replacing entries of the
-    same name, in one commit. report, question: as for `put`."""
+    """Puts each group of files as one query entry, a directory with all its files and a list of their names, replacing
+    entries of the same name, in one commit. `report` is called with the number of files put since its last call.
+    question: the question.json of each entry, which replaces its own; b"" for none, and then a file is an entry without
+    a directory. Raises LookalikeError, with nothing put, for names that collide."""
     repo = Repository(connection, REPO)
-    entries, edits = _edits(groups, question, repo)
+    entries, edits = _edits(found.groups, question, repo)
 
     def done(edit: FileEdit) -> None:
         report(isinstance(edit, PutFile) and isinstance(edit.content, Path))
 
     commit = repo.write(edits, done)
-    return QueryUpload(list(entries.values()), sum(map(len, groups)), commit, [])
+    files = sum(map(len, found.groups))
+    return QueryUpload(list(entries.values()), files, commit, found.left_out, found.unreadable)
 
 
 def _nothing(argument: Path, unreadable: Mapping[str, str]) -> str:
@@ -148,7 +133,7 @@ def put_in_blocks(
             yield PutFile(f"{path}/{each.name}", each.pieces())
             report(len(each.pictures))
 
-    return QueryUpload([name], len(sources), Repository(connection, REPO).write(edits()), [])
+    return QueryUpload([name], len(sources), Repository(connection, REPO).write(edits()))
 
 
 def remove(connection: Connection, words: Sequence[str] | None) -> QueryRemoval:

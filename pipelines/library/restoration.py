@@ -26,8 +26,6 @@ from stages.datum.text_format import counted, first_of
 from stages.files import blocks
 from stages.record.pfs_names import unescape
 
-RestoreProgress = Callable[[int], None]
-
 _MOST_NAMED = 3
 
 
@@ -49,7 +47,7 @@ def pictures(
     when: str,
     replace: bool = False,
     names: Callable[[], Iterable[str]] | None = None,
-    report: RestoreProgress = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
 ) -> RestoreResult:
     """Puts back the pictures that words meant at a commit of `images`, see `selection.select`.
 
@@ -161,7 +159,7 @@ class _Restoration:
 
         return select(words, holds, lambda: set(whole()), f"the library at {when}", "restored")
 
-    def compare(self, names: Iterable[str], report: RestoreProgress) -> None:
+    def compare(self, names: Iterable[str], report: Callable[[int], None]) -> None:
         """Sorts the pictures by the way they differ from those that are there now."""
         for name in names:
             origin = self._origin(name, self._then, "then")

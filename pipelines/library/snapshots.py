@@ -8,6 +8,7 @@ that knows which pictures of blocks are there.
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +51,7 @@ class LibrarySnapshot:
         self, connection: Connection, commit: str, downloads: BlockDownloads, hiding: str | None = None
     ) -> None:
         self._repo = Repository(connection, REPO, commit)
-        self._commit = commit
+        self.commit = commit
         self._downloads = downloads
         self._found: dict[str, StoredFile | None] = {}
         fetched = fetch_commit(connection, commit)
@@ -67,7 +68,7 @@ class LibrarySnapshot:
     def entries(self) -> dict[str, bytes]:
         """The hashes of top-level files and directories, see Repository.entries. A library of many pictures that are
         files of their own has as many."""
-        return self._repo.entries() if self._commit else {}
+        return self._repo.entries() if self.commit else {}
 
     def repository(self, path: str) -> Repository:
         """The repo that a file or a block is in."""
@@ -207,7 +208,7 @@ class LibrarySnapshot:
 
     def _find(self, path: str) -> StoredFile | None:
         if path not in self._found:
-            self._found[path] = self._repo.find(path) if self._commit else None
+            self._found[path] = self._repo.find(path) if self.commit else None
         return self._found[path]
 
     def _is_file(self, path: str) -> bool:
@@ -254,11 +255,18 @@ def read_masks(connection: Connection, commit: str) -> Mapping[str, frozenset[st
     return found
 
 
+@contextmanager
+def open_library(connection: Connection, commit: str | None = None) -> Iterator[LibrarySnapshot]:
+    """The library at a commit of `images`, by default the newest, with a directory for the blocks that it downloads."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        at = CommitWriter(connection, REPO).newest() if commit is None else commit
+        yield LibrarySnapshot(connection, at, BlockDownloads(Path(scratch)))
+
+
 def at_urls(connection: Connection) -> set[str]:
     """The true names of the pictures of the newest library that stay at their URLs."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        newest = CommitWriter(connection, REPO).newest()
-        return LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch))).at_urls()
+    with open_library(connection) as library:
+        return library.at_urls()
 
 
 def own_path(name: str) -> str:

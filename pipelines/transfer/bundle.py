@@ -13,8 +13,10 @@ can be checked before it is finished, and a stream that ends early is recognised
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 from pydantic_core import from_json
@@ -66,7 +68,7 @@ class PipelineOutput:
 
 
 @dataclass(frozen=True, slots=True)
-class _Library:
+class CommitList:
     """The value in library.json."""
 
     format: int
@@ -74,49 +76,32 @@ class _Library:
 
 
 @dataclass(frozen=True, slots=True)
-class _Removals:
+class CommitRemovals:
     """The value in a commit's own member: the paths that it removed."""
 
     removed: tuple[str, ...]
 
 
-_LIBRARY, _REMOVALS, _OUTPUT = TypeAdapter(_Library), TypeAdapter(_Removals), TypeAdapter(PipelineOutput)
+Value = TypeVar("Value")
+
+_form: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
-def library_text(commits: Sequence[BundleCommit]) -> bytes:
-    """The content of library.json."""
-    return _LIBRARY.dump_json(_Library(FORMAT, tuple(commits)), indent=1) + b"\n"
+def text(value: CommitList | CommitRemovals | PipelineOutput) -> bytes:
+    """The content of the member of a value."""
+    return _form(type(value)).dump_json(value, indent=1) + b"\n"
 
 
-def library(text: bytes) -> tuple[BundleCommit, ...]:
-    """The commits in library.json. Raises ValueError for anything else."""
-    return _LIBRARY.validate_json(text, strict=True).commits
+def parse(kind: type[Value], text: bytes) -> Value:
+    """The value in a member. Raises ValueError for anything else."""
+    found: Value = _form(kind).validate_json(text, strict=True)
+    return found
 
 
 def format_of(text: bytes) -> object:
     """The format that library.json names. Raises KeyError, TypeError or ValueError if it names none."""
     named: object = from_json(text)["format"]
     return named
-
-
-def removed_text(paths: Sequence[str]) -> bytes:
-    """The content of a commit's own member."""
-    return _REMOVALS.dump_json(_Removals(tuple(paths)), indent=1) + b"\n"
-
-
-def removed(text: bytes) -> tuple[str, ...]:
-    """The paths in a commit's own member. Raises ValueError for anything else."""
-    return _REMOVALS.validate_json(text, strict=True).removed
-
-
-def output_text(output: PipelineOutput) -> bytes:
-    """The content of a pipeline's member."""
-    return _OUTPUT.dump_json(output, indent=1) + b"\n"
-
-
-def output(text: bytes) -> PipelineOutput:
-    """The output in a pipeline's member. Raises ValueError for anything else."""
-    return _OUTPUT.validate_json(text, strict=True)
 
 
 def sums_text(sums: Mapping[str, str]) -> bytes:

@@ -4,12 +4,13 @@ import hashlib
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedIOBase
 from typing import NoReturn, TypeVar
 
 from pipelines.errors import LookalikeError
 from pipelines.transfer import bundle
-from pipelines.transfer.bundle import BundleCommit, PipelineOutput
+from pipelines.transfer.bundle import BundleCommit, CommitList, CommitRemovals, PipelineOutput
 from stages.decode.tar_streams import PIECE, ChunkReader, content, members, open_archive
 
 T = TypeVar("T")
@@ -73,13 +74,13 @@ class BundleReader:
         if self._parsed(member, text, bundle.format_of) != bundle.FORMAT:
             raise LookalikeError(f"{self.name} is of another version of lookalike: import it with that version")
         self._finish(self._expect(bundle.LIBRARY + bundle.SUMS))
-        return self._parsed(member, text, bundle.library)
+        return self._parsed(member, text, partial(bundle.parse, CommitList)).commits
 
     def removed(self, commit: BundleCommit) -> tuple[str, ...]:
         """The files that a commit removed. They are checked with the others, at the end of `files`."""
         self._place = str(commit)
         member = self._expect(commit.name + bundle.FACTS)
-        return self._parsed(member, self._text(member), bundle.removed)
+        return self._parsed(member, self._text(member), partial(bundle.parse, CommitRemovals)).removed
 
     def files(self, commit: BundleCommit) -> Iterator[BundleFile | BundleLink]:
         """The files that a commit wrote. Raises Damaged at the end unless the whole commit is as it was written."""
@@ -107,7 +108,7 @@ class BundleReader:
         self._place = "its hashes of the outputs"
         found = []
         while (member := self._next()).name != bundle.OUTPUTS + bundle.SUMS:
-            found.append(self._parsed(member, self._text(member), bundle.output))
+            found.append(self._parsed(member, self._text(member), partial(bundle.parse, PipelineOutput)))
         self._finish(member)
         return tuple(found)
 

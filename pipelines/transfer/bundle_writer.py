@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pipelines.transfer import bundle
-from pipelines.transfer.bundle import BundleCommit, PipelineOutput
+from pipelines.transfer.bundle import BundleCommit, CommitList, CommitRemovals, PipelineOutput
 
 
 class BundleWriter:
@@ -22,13 +22,13 @@ class BundleWriter:
 
     def library(self, commits: Sequence[BundleCommit]) -> None:
         """The list of the commits that follow."""
-        self._text(bundle.LIBRARY + bundle.FACTS, bundle.library_text(commits))
+        self._text(bundle.LIBRARY + bundle.FACTS, bundle.text(CommitList(bundle.FORMAT, tuple(commits))))
         self.seal(bundle.LIBRARY)
 
     def begin(self, commit: BundleCommit, removed: Sequence[str]) -> None:
         """The beginning of a commit and the files that it removed."""
         self._time = int(datetime.fromisoformat(commit.started).timestamp())
-        self._text(commit.name + bundle.FACTS, bundle.removed_text(removed))
+        self._text(commit.name + bundle.FACTS, bundle.text(CommitRemovals(tuple(removed))))
 
     def file(self, name: str, size: int, content: Iterable[bytes], done: Callable[[int], None]) -> None:
         """A member of `size` bytes. `done` hears of the bytes written."""
@@ -56,7 +56,7 @@ class BundleWriter:
 
     def output(self, output: PipelineOutput) -> None:
         """A pipeline's output."""
-        self._text(output.name + bundle.FACTS, bundle.output_text(output))
+        self._text(output.name + bundle.FACTS, bundle.text(output))
 
     def end(self) -> None:
         """The end of the tar."""

@@ -16,13 +16,15 @@ from pipelines.upgrades import spec_documents
 from speclang.merge_patches import difference, merge
 from stages.datum.stage_version import STAGE
 
-_PLACE = frozenset(
+RESOURCE_FIELDS = frozenset(
     {
-        "autoscaling", "datum_set_spec", "datum_timeout", "datum_tries", "job_timeout", "metadata", "parallelism_spec",
-        "pod_patch", "pod_spec", "resource_limits", "resource_requests", "scheduling_spec", "service",
-        "sidecar_resource_limits", "sidecar_resource_requests", "tolerations",
+        "autoscaling", "metadata", "parallelism_spec", "pod_patch", "pod_spec", "resource_limits", "resource_requests",
+        "scheduling_spec", "sidecar_resource_limits", "sidecar_resource_requests", "tolerations",
     }
 )  # fmt: skip
+"""The fields of what workers have, and where they run."""
+
+_PLACE = RESOURCE_FIELDS | {"datum_set_spec", "datum_timeout", "datum_tries", "job_timeout", "service"}
 """The fields in which libraries differ without a difference in their answers."""
 
 CREDENTIALS = frozenset({"image_pull_secrets", "secrets", "user"})

@@ -97,7 +97,8 @@ def plan(
         if is_own(info) and name not in known
     ]
     before = {step.pipeline: step.spec_commit for step in steps if step.is_sent}
-    record = upgrade_records.next_record(there.values(), before)
+    newest = upgrade_records.last(there.values())
+    record = UpgradeRecord(newest.number + 1 if newest else 1, before)
     for step in steps:
         if step.is_sent:
             upgrade_records.write(step.request, record)

@@ -35,12 +35,6 @@ def last(infos: Iterable[Any]) -> UpgradeRecord | None:
     return max((each for each in map(read, infos) if each), key=lambda each: each.number, default=None)
 
 
-def next_record(infos: Iterable[Any], before: Mapping[str, str]) -> UpgradeRecord:
-    """The record of the next upgrade."""
-    newest = last(infos)
-    return UpgradeRecord(newest.number + 1 if newest else 1, before)
-
-
 def write(request: Any, record: UpgradeRecord) -> None:
     """Puts a record into a CreatePipelineRequest."""
     text = json.dumps({"number": record.number, "before": dict(record.before)}, sort_keys=True, separators=(",", ":"))

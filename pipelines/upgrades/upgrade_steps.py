@@ -5,20 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipelines.upgrades import spec_documents
-from pipelines.upgrades.spec_merge import CREDENTIALS
+from pipelines.upgrades.spec_merge import CREDENTIALS, RESOURCE_FIELDS
 from speclang.merge_patches import difference
 from stages.datum.stage_version import STAGE
 
 CODE, IMAGE, COMMAND, ENVIRONMENT, INPUT = "code", "image", "command", "environment", "input"
 RESOURCES, SETTINGS = "resources", "settings"
 _ORDER = (CODE, IMAGE, COMMAND, ENVIRONMENT, INPUT, RESOURCES, SETTINGS)
-
-_RESOURCES = frozenset(
-    {
-        "autoscaling", "metadata", "parallelism_spec", "pod_patch", "pod_spec", "resource_limits", "resource_requests",
-        "scheduling_spec", "sidecar_resource_limits", "sidecar_resource_requests", "tolerations",
-    }
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +46,7 @@ def parts(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
         elif field == INPUT:
             found.add(INPUT)
         else:
-            found.add(RESOURCES if field in _RESOURCES else SETTINGS)
+            found.add(RESOURCES if field in RESOURCE_FIELDS else SETTINGS)
     return tuple(sorted(found, key=_ORDER.index))
 
 

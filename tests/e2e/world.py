@@ -133,7 +133,7 @@ class World:
             path = home / entry / name if name else home / entry
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        return queries.put(self.connection, [home / entry]).commit
+        return queries.put(self.connection, queries.find([home / entry])).commit
 
     def forget(self, entry: str) -> str:
         """Removes a query entry by its PFS name; returns the commit."""

@@ -117,15 +117,15 @@ def test_keys_of_any_characters_are_listed_and_fetched_alike(bucket: Any, tmp_pa
     assert {unescape(each): data for each, data in members(tmp_path / "block" / block).items()} == content
 
     fetcher = PictureFetcher(FetchLimits())
-    found = [each.picture for each in fetcher.listed(url)]
+    found = list(fetcher.listed(url))
     assert {each.name: fetcher.get(each.url, None)[0] for each in found} == content  # type: ignore[index]
     urls = {each.url for each in found}
     assert urls == {json.loads(line)["url"] for line in files["0000.urls.jsonl"].splitlines()}
     assert all(each.isascii() and not set(each) & set(" ?#") for each in urls)
     for each in found:
-        ((one, version),) = fetcher.listed(each.url)
-        assert version and (one.url, one.name) == (each.url, each.name.rpartition("/")[2])
-        assert fetcher.get(one.url, version) is None  # it has not changed
+        (one,) = fetcher.listed(each.url)
+        assert one.version and (one.url, one.name) == (each.url, each.name.rpartition("/")[2])
+        assert fetcher.get(one.url, one.version) is None  # it has not changed
 
 
 def test_a_place_without_pictures_empties_no_library(bucket: Any, tmp_path: Path) -> None:

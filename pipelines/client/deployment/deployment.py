@@ -212,11 +212,8 @@ def resize(
 
 def author(connection: Connection) -> str:
     """The user and the command, as `DEPLOYED_BY` has them."""
-    return (
-        f"{commit_owner.current_process().user}: {connection.doing}"
-        if connection.doing
-        else commit_owner.current_process().user
-    )
+    user = commit_owner.current_process().user
+    return f"{user}: {connection.doing}" if connection.doing else user
 
 
 @contextmanager

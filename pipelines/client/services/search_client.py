@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from pipelines.client.services.service_discovery import ServiceEndpoint
 from pipelines.errors import LookalikeError
@@ -160,7 +160,7 @@ class SearchClient:
     ) -> http.client.HTTPResponse:
         until = time.monotonic() + _PATIENCE
         while True:
-            answer = self._once(method, path, body, headers)
+            answer = self._sent(method, path, body, headers)
             if answer.status == http.client.OK:
                 return answer
             content = answer.read()
@@ -169,32 +169,20 @@ class SearchClient:
                 raise _refusal(answer.status, content, self.service.words)
             time.sleep(wait)
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
+    def _sent(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
         """One request. A kept connection may have been closed by the service in the meantime."""
-        kept = self._connection is not None
+        kept = self._connection
+        if kept is None and self.service.exposes_its_token:
+            raise SearchError(f"{self.service.url} has no TLS, so its token would be readable on the way: use https")
+        connection = self._connection = kept or self.service.connection(_WITHIN)
         try:
-            return self._sent(method, path, body, headers)
+            connection.request(method, path, body, headers | self.service.headers())
+            return connection.getresponse()
         except (ConnectionError, http.client.BadStatusLine):
             self._drop()
-            if not kept:
+            if kept is None:
                 raise
             return self._sent(method, path, body, headers)
-
-    def _sent(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> http.client.HTTPResponse:
-        if self._connection is None:
-            self._connection = self._opened()
-        self._connection.request(method, path, body, headers | self.service.headers())
-        return self._connection.getresponse()
-
-    def _opened(self) -> http.client.HTTPConnection:
-        parts = urlsplit(self.service.url)
-        host = parts.hostname or ""
-        trust = self.service.trust()
-        if trust is not None:
-            return http.client.HTTPSConnection(host, parts.port, timeout=_WITHIN, context=trust)
-        if self.service.exposes_its_token:
-            raise SearchError(f"{self.service.url} has no TLS, so its token would be readable on the way: use https")
-        return http.client.HTTPConnection(host, parts.port, timeout=_WITHIN)
 
     def _drop(self) -> None:
         if self._connection is not None:

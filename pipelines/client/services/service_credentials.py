@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 
 from pipelines.client.server.connection import Connection
-from pipelines.client.services import service_discovery
+from pipelines.client.services.service_discovery import certificate_file, state_directory, token_file
 from pipelines.client.services.service_roles import SEARCH, ServiceRole
 from pipelines.errors import LookalikeError
 
@@ -35,7 +35,7 @@ def token(connection: Connection, given: str = "", role: ServiceRole = SEARCH) -
 
     Raises LookalikeError if somebody else has made the one that the server has.
     """
-    found = given or _text(service_discovery.token_file(connection, role))
+    found = given or _text(token_file(connection, role))
     if not found and exists(connection, role):
         raise LookalikeError(
             f"the server has a secret {role.secret} whose token this user does not have: ask for it and name its file "
@@ -46,7 +46,7 @@ def token(connection: Connection, given: str = "", role: ServiceRole = SEARCH) -
 
 def kept_certificate(connection: Connection, role: ServiceRole = SEARCH) -> Path | None:
     """The certificate of the service that this user has deployed, None without one."""
-    path = _certificate(connection, role)
+    path = certificate_file(token_file(connection, role))
     return path if path.is_file() else None
 
 
@@ -54,10 +54,9 @@ def put(connection: Connection, wanted: ServiceCredentials, role: ServiceRole = 
     """Keeps the protection for this user, and makes it the secret; returns whether the secret is another one now. A
     kept certificate stays if none is given. Raises LookalikeError where that is not possible."""
     there = exists(connection, role)
-    held = _certificate(connection, role)
-    same = wanted.token == _text(service_discovery.token_file(connection, role)) and (
-        not wanted.certificate or _bytes(held) == wanted.certificate
-    )
+    kept = token_file(connection, role)
+    held = certificate_file(kept)
+    same = wanted.token == _text(kept) and (not wanted.certificate or _bytes(held) == wanted.certificate)
     if there and same:
         return False
     if there and held.is_file() and not wanted.certificate:
@@ -68,7 +67,7 @@ def put(connection: Connection, wanted: ServiceCredentials, role: ServiceRole = 
         connection.client.delete_secret(role.secret)
     values = {TOKEN: wanted.token.encode(), CERTIFICATE: wanted.certificate, KEY: wanted.key}
     connection.client.create_secret(role.secret, {name: value for name, value in values.items() if value})
-    _write(service_discovery.token_file(connection, role), wanted.token.encode() + b"\n")
+    _write(kept, wanted.token.encode() + b"\n")
     if wanted.certificate:
         _write(held, wanted.certificate)
     return True
@@ -76,7 +75,8 @@ def put(connection: Connection, wanted: ServiceCredentials, role: ServiceRole = 
 
 def remove(connection: Connection, role: ServiceRole = SEARCH) -> bool:
     """Forgets the protection, and deletes the secret unless a pipeline still has it; returns whether it was deleted."""
-    for path in (service_discovery.token_file(connection, role), _certificate(connection, role)):
+    kept = token_file(connection, role)
+    for path in (kept, certificate_file(kept)):
         path.unlink(missing_ok=True)
     for info in connection.client.list_pipeline(details=True):
         if any(each.name == role.secret for each in info.details.transform.secrets):
@@ -102,17 +102,12 @@ def exists(connection: Connection, role: ServiceRole = SEARCH) -> bool:
 @contextlib.contextmanager
 def temporary_token() -> Iterator[Path]:
     """The file of a new token for a service of this process, which only this user can read; gone at the end."""
-    path = service_discovery.state_directory() / "tokens" / f"process-{os.getpid()}"
+    path = state_directory() / "tokens" / f"process-{os.getpid()}"
     _write(path, secrets.token_urlsafe(_BYTES).encode() + b"\n")
     try:
         yield path
     finally:
         path.unlink(missing_ok=True)
-
-
-def _certificate(connection: Connection, role: ServiceRole) -> Path:
-    token = service_discovery.token_file(connection, role)
-    return token.with_name(token.name + ".pem")
 
 
 def _text(path: Path) -> str:

@@ -71,6 +71,14 @@ class ServiceEndpoint:
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         return context
 
+    def connection(self, seconds: float) -> http.client.HTTPConnection:
+        """A connection that waits for each answer so long. Raises OSError if the certificate cannot be read."""
+        parts, trust = urlsplit(self.url), self.trust()
+        host = parts.hostname or ""
+        if trust is None:
+            return http.client.HTTPConnection(host, parts.port, timeout=seconds)
+        return http.client.HTTPSConnection(host, parts.port, timeout=seconds, context=trust)
+
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
@@ -160,8 +168,7 @@ def deployed(connection: Connection, role: ServiceRole = SEARCH) -> ServiceEndpo
         return None
     url = published_at(connection, info.details)
     token = token_file(connection, role)
-    kept = token.with_name(token.name + ".pem")
-    behind_proxy = info.details.transform.env.get(PROXY)
+    kept, behind_proxy = certificate_file(token), info.details.transform.env.get(PROXY)
     certificate = kept if not behind_proxy and kept.is_file() else None
     return ServiceEndpoint(
         url, f"the pipeline {role.pipeline} at {url}", token if token.is_file() else None, certificate
@@ -181,6 +188,11 @@ def token_file(connection: Connection, role: ServiceRole = SEARCH) -> Path:
     return state_directory() / "tokens" / f"{cluster(connection)}-{connection.project}{role.suffix}"
 
 
+def certificate_file(token: Path) -> Path:
+    """Where the certificate of the service with this file of a token is kept."""
+    return token.with_name(f"{token.name}.pem")
+
+
 def cluster(connection: Connection) -> str:
     """The id of a Pachyderm, by which it is known under any address."""
     return str(connection.retry(connection.client.inspect_cluster).id)
@@ -197,17 +209,10 @@ def is_loopback(host: str) -> bool:
 def status(service: ServiceEndpoint) -> dict[str, Any] | None:
     """The answer of a service to GET /status; None for none, or one that is not a service's. Its token is never sent
     where others could read it."""
-    parts = urlsplit(service.url)
-    if parts.hostname is None or service.exposes_its_token:
+    if urlsplit(service.url).hostname is None or service.exposes_its_token:
         return None
     try:
-        trust = service.trust()
-        connection = (
-            http.client.HTTPConnection(parts.hostname, parts.port, timeout=_ANSWERS_WITHIN)
-            if trust is None
-            else http.client.HTTPSConnection(parts.hostname, parts.port, timeout=_ANSWERS_WITHIN, context=trust)
-        )
-        with contextlib.closing(connection):
+        with contextlib.closing(service.connection(_ANSWERS_WITHIN)) as connection:
             connection.request("GET", "/status", headers=service.headers())
             answer = connection.getresponse()
             said = json.loads(answer.read(_MOST)) if answer.status == http.client.OK else None

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -169,8 +168,7 @@ def query(
             found = good()
             _say_left_out(found)
     with progress.counting("putting queries") as report:
-        put = queries.put_files(connection, found.groups, report, file)
-    put = replace(put, left_out=found.left_out, unreadable=found.unreadable)
+        put = queries.put(connection, found, report, file)
     said = f"put {files(put.files)} into queries" if verbose else ""
     conclude(connection, said, put.commit, wait, UploadedNames("queries", frozenset(put.entries)))
     sheets = result_sheets.export(connection, output, put.entries) if wait else []

@@ -80,7 +80,7 @@ def _train(connection: Connection, directory: Path) -> None:
     labels = evaluation.edits(connection, {demo.LABELS: wanted.labels}, to_train=True)
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report, beside={first_files.LABELS: labels})
-    asked = queries.put(connection, [wanted.queries or directory])
+    asked = queries.put(connection, queries.find([wanted.queries or directory]))
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
     names = [spec.name for spec in optional_specs.required_specs(specs_directory.current(), experiments.GROUP)]
     only = [*names, promotion.VECTORS]

@@ -22,7 +22,7 @@ from pipelines.library.remote import fetch_journal, picture_lists, picture_urls
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import PictureUrl, RemoteOptions, RemotePicture
+from pipelines.library.remote.picture_urls import PictureUrl, RemoteOptions
 from pipelines.library.remote.remote_ingest import Agreement, RemoteIngest, RemoteResult
 from pipelines.library.snapshots import REPO
 from stages.datum.contract import StageError
@@ -142,7 +142,7 @@ def place_of(argument: str, folder: str) -> str:
 def fetch(
     connection: Connection,
     journal: FetchJournal,
-    found: Iterable[RemotePicture | ListProblem],
+    found: Iterable[PictureUrl | ListProblem],
     fetcher: PictureFetcher,
     options: RemoteOptions,
     agree: Agreement,
@@ -164,10 +164,10 @@ def _require_reach(connection: Connection, wanted: Sequence[str]) -> None:
     if running is None:
         return
     stated = running.details.transform.env.get(FETCH_FROM, "")
-    allowed = set(public_addresses.networks(stated))
-    asked = set(public_addresses.networks(" ".join(wanted)))
-    if refused := sorted(map(str, asked - allowed)):
-        together = ",".join(sorted(map(str, asked | allowed)))
+    allowed, asked = public_addresses.networks(stated), public_addresses.networks(" ".join(wanted))
+    refused = sorted({str(each) for each in asked if not any(each[0] in one and each[-1] in one for one in allowed)})
+    if refused:
+        together = ",".join(sorted({*map(str, allowed), *refused}))
         raise LookalikeError(
             f"preprocess may not fetch from {', '.join(refused)}, so its jobs would fail; nothing was added. "
             f"`{FETCH_FROM}={together} lookalike deploy --overlay private-urls` lets it; or add the pictures without "
@@ -175,18 +175,14 @@ def _require_reach(connection: Connection, wanted: Sequence[str]) -> None:
         )
 
 
-def pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | ListProblem]:
+def pictures(paths: Sequence[str], folder: str, fetcher: PictureFetcher) -> Iterator[PictureUrl | ListProblem]:
     """The pictures that the arguments name, one after the other."""
     for each in paths:
         for found in _named(each, fetcher):
-            if isinstance(found, ListProblem):
-                yield found
-                continue
-            picture, version = found if isinstance(found, RemotePicture) else (found, None)
-            yield RemotePicture(picture._replace(name=f"{folder}{picture.name}"), version)
+            yield found if isinstance(found, ListProblem) else found._replace(name=f"{folder}{found.name}")
 
 
-def _named(argument: str, fetcher: PictureFetcher) -> Iterator[RemotePicture | PictureUrl | ListProblem]:
+def _named(argument: str, fetcher: PictureFetcher) -> Iterator[PictureUrl | ListProblem]:
     if picture_urls.is_shard(argument):
         yield from _of_shard(argument, fetcher)
     elif url_records.is_store(argument):

@@ -13,7 +13,7 @@ from pipelines.library import ingest
 from pipelines.library.remote import place_listing
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import RemoteOptions, RemotePicture
+from pipelines.library.remote.picture_urls import PictureUrl, RemoteOptions
 from pipelines.library.remote.remote_ingest import RemoteResult
 from pipelines.library.snapshots import REPO
 
@@ -76,7 +76,7 @@ class _Mirror:
             raise LookalikeError(refused)
         failures.conclude(result.failures.total())
 
-    def _listed(self) -> Iterator[RemotePicture | ListProblem]:
+    def _listed(self) -> Iterator[PictureUrl | ListProblem]:
         for each in remote_add.pictures([self._place], self._options.folder, self._fetcher):
             if isinstance(each, ListProblem):
                 self._problems.append(each)

@@ -21,6 +21,7 @@ from pipelines.commands.kit.terminal import display_path, files, say, say_all
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, picture_sources, quality, queries, result_sheets
 from pipelines.library.datasets import samples
+from pipelines.library.queries import QueryEntries
 from pipelines.library.selection import NothingFoundError
 from stages.files.packs import parse_pack
 from stages.record.framing import unpadded
@@ -76,7 +77,8 @@ def run(connection: Connection, wanted: DemoPictures) -> DemoOutcome:
     labels = evaluation.edits(connection, {LABELS: wanted.labels}) if wanted.labels else []
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report, beside={first_files.LABELS: labels})
-    asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
+    asking = queries.find([wanted.queries]) if wanted.queries else QueryEntries([to_ask])
+    asked = queries.put(connection, asking)
     unreadable = found.unreadable | added.unreadable | asked.unreadable
     say_all(f"skipped {each}" for each in (*found.left_out, *asked.left_out))
     say_all(f"left out {path}: {reason}" for path, reason in unreadable.items())

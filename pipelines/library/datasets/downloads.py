@@ -41,21 +41,14 @@ def download(remote: RemoteFile, directory: Path, report: Callable[[int], None] 
                 _fetch(remote, partial, have, report)
             except (OSError, http.client.HTTPException) as error:
                 raise LookalikeError(
-                    f"cannot download {remote.url} ({_words(error)}): {by_hand(remote, path)}"
+                    f"cannot download {remote.url} ({_words(error)}): try again, which resumes the download; or get "
+                    f"the file elsewhere ({remote.size:,} bytes, md5 {remote.md5}) and put it at {path}"
                 ) from error
         _check(remote, partial)
         partial.rename(path)
     elif path.stat().st_size != remote.size:
         raise LookalikeError(f"{path} has {path.stat().st_size:,} bytes, not {remote.size:,}: delete it and try again")
     return path
-
-
-def by_hand(remote: RemoteFile, path: Path) -> str:
-    """Instructions for placing the file by hand."""
-    return (
-        f"try again, which resumes the download; or get the file elsewhere ({remote.size:,} bytes, "
-        f"md5 {remote.md5}) and put it at {path}"
-    )
 
 
 def _fetch(remote: RemoteFile, partial: Path, have: int, report: Callable[[int], None]) -> None:

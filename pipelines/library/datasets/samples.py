@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from random import Random
 
@@ -69,10 +68,9 @@ def write_samples(directory: Path, seed: int = 0) -> SamplePictures:
         except StageError as error:
             raise SamplesError(str(error)) from error
         for number, crop in enumerate(library_crops(photograph, label, seed), start=1):
-            name = _library_name(label, number)
-            (library / name).write_bytes(_jpeg(crop) if name.endswith(".jpg") else _png(crop))
+            crop.save(library / _library_name(label, number), quality=JPEG_QUALITY)
         for number, crop in enumerate(query_crops(photograph, label, seed), start=1):
-            (queries / f"{label}-{number}.png").write_bytes(_png(crop))
+            crop.save(queries / f"{label}-{number}.png")
     return SamplePictures(library, queries)
 
 
@@ -145,15 +143,3 @@ def _edge(photograph: Image.Image) -> int:
 def _lot(seed: int, label: str, kind: str, number: int) -> Random:
     """The random numbers of one crop, the same in every run and independent of other crops."""
     return Random(f"{seed}/{label}/{kind}/{number}")
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, "JPEG", quality=JPEG_QUALITY)
-    return buffer.getvalue()
-
-
-def _png(image: Image.Image) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, "PNG")
-    return buffer.getvalue()

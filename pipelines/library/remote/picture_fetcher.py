@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pipelines.errors import LookalikeError
 from pipelines.library.remote.host_queue import TRIES, TryAgainError
-from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
+from pipelines.library.remote.picture_urls import FileVersion, PictureUrl
 from stages.datum.contract import StageError
 from stages.files.object_listing import list_objects
 from stages.files.remote_files import RemoteFiles, patiently
@@ -44,10 +44,11 @@ class PictureFetcher:
         except FetchError as error:
             raise LookalikeError(f"{url}: {error.message}") from error
 
-    def listed(self, url: str) -> Iterator[RemotePicture]:
+    def listed(self, url: str) -> Iterator[PictureUrl]:
         """The pictures of a bucket, see list_objects. Raises LookalikeError if it cannot be read."""
         try:
             for each in list_objects(self._files, url):
-                yield RemotePicture(PictureUrl(each.url, each.name), FileVersion(each.etag, each.modified, each.size))
+                version = FileVersion(each.etag, each.modified, each.size)
+                yield PictureUrl(each.url, each.name, version=version)
         except StageError as error:
             raise LookalikeError(str(error)) from error

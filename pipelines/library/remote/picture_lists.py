@@ -6,7 +6,7 @@ of it. `.json` and `.txt` give attributes, as sidecars beside pictures do, and `
 
 import csv
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,32 +64,26 @@ def of_list(path: Path) -> Iterator[PictureUrl | ListProblem]:
         raise LookalikeError(f"{path} is not valid CSV: {error}") from error
 
 
-class _Row(NamedTuple):
-    url: str
-    name: str
-    attributes: Mapping[str, Any]
-    content: bytes | None = None
-
-
-def _picture(row: _Row, line: str) -> PictureUrl | ListProblem:
+def _picture(row: PictureUrl, line: str) -> PictureUrl | ListProblem:
+    """The picture of a row, which has the name that its list gives, "" for none."""
     if row.content is None and not is_url(row.url):
         return ListProblem(line, f"{row.url[:80]!r} is not a URL" if row.url else "it has no URL")
-    return PictureUrl(row.url, _inside(row.name) or name_of(row.url), row.attributes, row.content)
+    return row._replace(name=_inside(row.name) or name_of(row.url))
 
 
 def _inside(path: str) -> str:
     return "/".join(each for each in path.split("/") if each not in ("", ".", ".."))
 
 
-def _lines(path: Path) -> Iterator[_Row]:
+def _lines(path: Path) -> Iterator[PictureUrl]:
     with path.open(encoding="utf-8-sig") as lines:
         for line in lines:
             text = line.strip()
             if text and not text.startswith("#"):
-                yield _Row(text, "", {})
+                yield PictureUrl(text, "")
 
 
-def _csv(path: Path) -> Iterator[_Row]:
+def _csv(path: Path) -> Iterator[PictureUrl]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         heading = file.readline()
         file.seek(0)
@@ -98,10 +92,10 @@ def _csv(path: Path) -> Iterator[_Row]:
         url, name = _columns(path, names)
         for row in rows:
             stated = {key: value for key, value in row.items() if key and key not in (url, name) and value}
-            yield _Row((row[url] or "").strip(), (row.get(name) or "").strip(), stated)
+            yield PictureUrl((row[url] or "").strip(), (row.get(name) or "").strip(), stated)
 
 
-def _parquet(path: Path) -> Iterator[_Row]:
+def _parquet(path: Path) -> Iterator[PictureUrl]:
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
         held = next((each.name for each in schema if _holds_files(each.type)), "")
@@ -114,11 +108,12 @@ def _parquet(path: Path) -> Iterator[_Row]:
                     key: value for key, value in row.items() if key not in (url, name, held) and value is not None
                 }
                 if not held:
-                    yield _Row(str(row[url] or "").strip(), str(row.get(name) or "").strip(), stated)
+                    yield PictureUrl(str(row[url] or "").strip(), str(row.get(name) or "").strip(), stated)
                     continue
                 content = (row[held] or {}).get("bytes")
                 named = str((row[held] or {}).get("path") or f"{number:08}")
-                yield _Row(f"{path.name}#{number}" if content else "", f"{path.stem}/{named}", stated, content or None)
+                row_url = f"{path.name}#{number}" if content else ""
+                yield PictureUrl(row_url, f"{path.stem}/{named}", stated, content or None)
 
 
 def _holds_files(type: pa.DataType) -> bool:

@@ -27,17 +27,6 @@ _LOOKED_AT = 64
 _URL = re.compile(rf"(?:{'|'.join((*WEB, *STORES))})://", re.IGNORECASE)
 
 
-class PictureUrl(NamedTuple):
-    """A picture to fetch. name: its true name in the library. attributes: what its list states of it, by heading.
-    content: its bytes, if the list holds them; then the URL names the row. label: "" for none."""
-
-    url: str
-    name: str
-    attributes: Mapping[str, Any] = {}
-    content: bytes | None = None
-    label: str = ""
-
-
 class FileVersion(NamedTuple):
     """The version of a file at its server, "" and -1 for what that does not say; size in bytes."""
 
@@ -46,10 +35,16 @@ class FileVersion(NamedTuple):
     size: int = -1
 
 
-class RemotePicture(NamedTuple):
-    """A picture to put. version: what a listing says of it."""
+class PictureUrl(NamedTuple):
+    """A picture to put. name: its true name in the library. attributes: what its list states of it, by heading.
+    content: its bytes, if the list holds them; then the URL names the row. label: "" for none. version: what a listing
+    says of it."""
 
-    picture: PictureUrl
+    url: str
+    name: str
+    attributes: Mapping[str, Any] = {}
+    content: bytes | None = None
+    label: str = ""
     version: FileVersion | None = None
 
 

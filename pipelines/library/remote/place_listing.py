@@ -4,21 +4,18 @@ A picture goes only if this machine fetched it from that place, the library stil
 read whole. Of anything else nobody knows that it came from there.
 """
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from pipelines.library.block_store import BlockDownloads
 from pipelines.library.picture_hashes import digest
 from pipelines.library.remote import remote_ingest
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import RemotePicture
-from pipelines.library.snapshots import REPO, LibrarySnapshot
+from pipelines.library.remote.picture_urls import PictureUrl
+from pipelines.library.snapshots import REPO, LibrarySnapshot, open_library
 from stages.datum.text_format import counted
 
 _FEW = 20
@@ -35,20 +32,17 @@ class SyncPlan:
     unchanged: int = 0
 
 
-def plan(connection: Connection, journal: FetchJournal, pictures: Iterable[RemotePicture | ListProblem]) -> SyncPlan:
+def plan(connection: Connection, journal: FetchJournal, pictures: Iterable[PictureUrl | ListProblem]) -> SyncPlan:
     """Reads a listing and fetches nothing."""
     journal.hold(remote_ingest.held_names(connection))
     found = SyncPlan()
     for each in pictures:
-        if isinstance(each, ListProblem):
+        if isinstance(each, ListProblem) or journal.take(each.name, each.url):
             continue
-        picture, version = each
-        if journal.take(picture.name, picture.url):
-            continue
-        held = journal.find(picture.name, picture.url)
+        held = journal.find(each.name, each.url)
         if held is None:
-            found.added.append(picture.name)
-        elif version is not None and remote_ingest.is_same(held, version):
+            found.added.append(each.name)
+        elif remote_ingest.is_same(held, each.version):
             found.unchanged += 1
         else:
             found.asked += 1
@@ -71,9 +65,7 @@ def vanished(connection: Connection, journal: FetchJournal, place: str, allow_em
 
 def _as_fetched(connection: Connection, hashes: Mapping[str, str]) -> list[str]:
     """Of these pictures those that the library has with these bytes."""
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        newest = connection.retry(CommitWriter(connection, REPO).newest)
-        library = LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch)))
+    with open_library(connection, connection.retry(CommitWriter(connection, REPO).newest)) as library:
         return [name for name, sha256 in hashes.items() if connection.retry(_hash, library, name) == sha256]
 
 

@@ -17,15 +17,14 @@ from urllib.parse import urlsplit
 from pipelines.client.commit_writer import CommitWriter
 from pipelines.client.server.connection import Connection
 from pipelines.library import ingest
-from pipelines.library.block_store import BlockDownloads
 from pipelines.library.library_commit import UploadProgress
 from pipelines.library.picture_sources import PictureSource
 from pipelines.library.remote.fetch_journal import FetchedPicture, FetchJournal
 from pipelines.library.remote.host_queue import HostQueue
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import FileVersion, PictureUrl, RemotePicture
-from pipelines.library.snapshots import REPO, LibrarySnapshot
+from pipelines.library.remote.picture_urls import FileVersion, PictureUrl
+from pipelines.library.snapshots import REPO, open_library
 from stages.record.file_kinds import HEAD, kind_of, why_unreadable
 from stages.record.url_records import UrlRecord
 
@@ -93,49 +92,48 @@ class RemoteIngest:
         self._scratch = Path()
         self._result = RemoteResult()
 
-    def run(self, pictures: Iterable[RemotePicture | ListProblem]) -> RemoteResult:
+    def run(self, pictures: Iterable[PictureUrl | ListProblem]) -> RemoteResult:
         """Fetches and puts them. What was put stays when it is interrupted. Raises LookalikeError as ingest.add."""
         self._journal.hold(held_names(self._connection))
-        work: HostQueue[tuple[RemotePicture, FetchedPicture | None], Any] = HostQueue(self._fetch, _host)
+        work: HostQueue[tuple[PictureUrl, FetchedPicture | None], Any] = HostQueue(self._fetch, _host)
         with ExitStack() as opened:
             outcomes = work.run(self._needed(pictures))
             opened.callback(outcomes.close)  # type: ignore[attr-defined]
             self._scratch = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="lookalike-")))
             for outcome in outcomes:
-                (asked, held), found = outcome.item, outcome.result
+                (picture, held), found = outcome.item, outcome.result
                 if outcome.error:
-                    self._fail(asked.picture.url, outcome.error)
+                    self._fail(picture.url, outcome.error)
                 elif found is None:
-                    self._keep(asked.picture)
+                    self._keep(picture)
                 else:
-                    self._take(asked.picture, held, *found)
+                    self._take(picture, held, *found)
             self._put()
         return self._result
 
     def _needed(
-        self, pictures: Iterable[RemotePicture | ListProblem]
-    ) -> Iterator[tuple[RemotePicture, FetchedPicture | None]]:
+        self, pictures: Iterable[PictureUrl | ListProblem]
+    ) -> Iterator[tuple[PictureUrl, FetchedPicture | None]]:
         """Those to ask for, with what the library has of them."""
         for each in pictures:
             if isinstance(each, ListProblem):
                 self._fail(each.line, each.reason)
                 continue
-            picture, version = each
-            other = self._journal.take(picture.name, picture.url)
+            other = self._journal.take(each.name, each.url)
             if other:
-                if other != picture.url:
-                    self._fail(picture.url, f"{other} has the same name, {picture.name}")
+                if other != each.url:
+                    self._fail(each.url, f"{other} has the same name, {each.name}")
                 continue
-            held = self._journal.find(picture.name, picture.url)
-            if picture.content is not None:
-                self._take(picture, held, picture.content, FileVersion())
-            elif held is not None and version is not None and is_same(held, version):
-                self._keep(picture)
+            held = self._journal.find(each.name, each.url)
+            if each.content is not None:
+                self._take(each, held, each.content, FileVersion())
+            elif held is not None and is_same(held, each.version):
+                self._keep(each)
             else:
                 yield each, held
 
-    def _fetch(self, asked: tuple[RemotePicture, FetchedPicture | None]) -> tuple[bytes, FileVersion] | None:
-        (picture, _), held = asked
+    def _fetch(self, asked: tuple[PictureUrl, FetchedPicture | None]) -> tuple[bytes, FileVersion] | None:
+        picture, held = asked
         return self._fetcher.get(
             picture.url, None if held is None else FileVersion(held.etag, held.modified, held.size)
         )
@@ -202,9 +200,8 @@ class RemoteIngest:
 
 def held_names(connection: Connection) -> set[str]:
     """The names of the pictures that the library has now."""
-    newest = connection.retry(CommitWriter(connection, REPO).newest)
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        return connection.retry(LibrarySnapshot(connection, newest, BlockDownloads(Path(scratch))).names)
+    with open_library(connection, connection.retry(CommitWriter(connection, REPO).newest)) as library:
+        return connection.retry(library.names)
 
 
 def _unfit(picture: PictureUrl, content: bytes) -> str:
@@ -216,12 +213,14 @@ def _unfit(picture: PictureUrl, content: bytes) -> str:
     return "" if kind_of(content[:HEAD]).is_picture else why_unreadable(content[:HEAD])
 
 
-def _host(asked: tuple[RemotePicture, FetchedPicture | None]) -> str:
-    return urlsplit(asked[0].picture.url).netloc.lower()
+def _host(asked: tuple[PictureUrl, FetchedPicture | None]) -> str:
+    return urlsplit(asked[0].url).netloc.lower()
 
 
-def is_same(held: FetchedPicture, version: FileVersion) -> bool:
-    """Whether a version is certainly the one held."""
+def is_same(held: FetchedPicture, version: FileVersion | None) -> bool:
+    """Whether a version is certainly the one held; None for one that is not known."""
+    if version is None:
+        return False
     if version.etag and held.etag:
         return version.etag == held.etag
     return bool(version.modified) and (version.modified, version.size) == (held.modified, held.size)

@@ -50,10 +50,8 @@ class KnownPictures:
         """The id that a row names, or "" and the reason."""
         if row.id:
             return (row.id, "") if row.id in self.ids else ("", f"no picture of the library has the id {row.id[:80]}")
-        return self.named(row.path) if row.path else ("", "it names no picture")
-
-    def named(self, name: str) -> tuple[str, str]:
-        """The same of an id, a path, or the end of one."""
+        if not (name := row.path):
+            return "", "it names no picture"
         if name in self.ids:
             return name, ""
         try:

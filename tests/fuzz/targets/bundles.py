@@ -2,10 +2,11 @@
 
 import io
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from pipelines.errors import LookalikeError
 from pipelines.transfer import bundle
-from pipelines.transfer.bundle import BundleCommit, PipelineOutput
+from pipelines.transfer.bundle import BundleCommit, CommitList, CommitRemovals, PipelineOutput
 from pipelines.transfer.bundle_reader import BundleFile, BundleReader
 from pipelines.transfer.bundle_writer import BundleWriter
 from tests.fuzz.target import Target
@@ -51,9 +52,11 @@ def _taken(file: io.BytesIO, skipped: int) -> bool:
 
 
 def _texts(data: bytes) -> None:
+    values = (CommitList, CommitRemovals, PipelineOutput)
     parsers: tuple[Callable[[bytes], object], ...] = (
-        *(bundle.library, bundle.format_of, bundle.removed),
-        *(bundle.output, bundle.sums),
+        bundle.format_of,
+        bundle.sums,
+        *(partial(bundle.parse, each) for each in values),
     )
     for parse in parsers:
         try:
@@ -80,9 +83,9 @@ def _seeds() -> Iterator[bytes]:
 
 
 def _members() -> Iterator[bytes]:
-    yield bundle.library_text(_COMMITS)
-    yield bundle.removed_text(["/a.jpg"])
-    yield bundle.output_text(PipelineOutput("search", "3" * 64, "4" * 32, {"/a": "5" * 64}))
+    yield bundle.text(CommitList(bundle.FORMAT, _COMMITS))
+    yield bundle.text(CommitRemovals(("/a.jpg",)))
+    yield bundle.text(PipelineOutput("search", "3" * 64, "4" * 32, {"/a": "5" * 64}))
     yield bundle.sums_text({"images/a": "0" * 64})
 
 

@@ -39,13 +39,20 @@ def test_the_threshold_of_a_metric_is_proposed(draft: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "flaws"), [("0", 0), ("12", 0), ("64", 0), ("", 0), ("65", 1), ("-1", 1), ("1.5", 1), ("few", 1), ("²", 1)]
+    ("stage", "name", "bounds", "good", "bad"),
+    [
+        ("neighbours", "HASH_BITS", "0 to 64", ["0", "12", "64", ""], ["65", "-1", "1.5", "few", "²"]),
+        ("partition", "SEGMENT_DIGITS", "1 to 8", ["1", "2", "8", ""], ["0", "9", "-1", "2.0", "²"]),
+    ],
 )
-def test_the_bits_of_hashes(draft: Any, text: str, flaws: int) -> None:
-    found = suite.check([draft(**runs("neighbours", HASH_BITS=text))]).findings
-    assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
-        (FlawLevel.ERROR, "transform.env.HASH_BITS", f'"{text}" is not a whole number from 0 to 64')
-    ] * flaws
+def test_whole_numbers_have_bounds(
+    draft: Any, stage: str, name: str, bounds: str, good: list[str], bad: list[str]
+) -> None:
+    for text in good + bad:
+        found = suite.check([draft(**runs(stage, **{name: text}))]).findings
+        assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
+            (FlawLevel.ERROR, f"transform.env.{name}", f'"{text}" is not a whole number from {bounds}')
+        ] * (text in bad)
 
 
 def test_near_pictures_and_answers_have_one_metric(draft: Any) -> None:
@@ -58,16 +65,6 @@ def test_near_pictures_and_answers_have_one_metric(draft: Any) -> None:
     )
     assert not suite.check([search], neighbours=[near]).findings
     assert not suite.check([draft("neighbours", **runs("neighbours", METRIC="cosine")), search]).findings
-
-
-@pytest.mark.parametrize(
-    ("text", "flaws"), [("1", 0), ("2", 0), ("8", 0), ("", 0), ("0", 1), ("9", 1), ("-1", 1), ("2.0", 1), ("²", 1)]
-)
-def test_the_digits_of_segments(draft: Any, text: str, flaws: int) -> None:
-    found = suite.check([draft(**runs("partition", SEGMENT_DIGITS=text))]).findings
-    assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
-        (FlawLevel.ERROR, "transform.env.SEGMENT_DIGITS", f'"{text}" is not a whole number from 1 to 8')
-    ] * flaws
 
 
 def test_library_queries_and_service_have_one_backend(draft: Any) -> None:

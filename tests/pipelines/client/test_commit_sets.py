@@ -1,8 +1,7 @@
 """Moments: commit sets by id, ancestor and date."""
 
-import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +13,7 @@ from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
+from tests.conditions import until
 from tests.pipelines.conftest import WaitForJobs
 
 pytestmark = pytest.mark.late_alone
@@ -27,6 +27,10 @@ def started(connection: Connection, commit: str) -> datetime:
     return next(each.started for each in commit_sets.list_commit_sets(connection) if each.id == commit)
 
 
+def wait_out(second: datetime) -> None:
+    until(lambda: datetime.now(UTC) >= second + timedelta(seconds=1))
+
+
 @pytest.fixture
 def three(sheets: Connection, wait_for_jobs: WaitForJobs) -> tuple[Connection, list[str]]:
     """A library with three queries, each put and answered in a second of its own."""
@@ -34,19 +38,23 @@ def three(sheets: Connection, wait_for_jobs: WaitForJobs) -> tuple[Connection, l
     for name in ("a", "b", "c"):
         made.append(put(sheets, name))
         wait_for_jobs(made[-1])
-        second = started(sheets, made[-1]).replace(microsecond=0)
-        while datetime.now(UTC).replace(microsecond=0) == second:
-            os.sched_yield()
+        wait_out(started(sheets, made[-1]).replace(microsecond=0))
     return sheets, made
 
 
+BERLIN = "CET-1CEST,M3.5.0,M10.5.0/3"
+
+
 @pytest.fixture
-def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The zone of this machine is Berlin's."""
+def in_zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Sets the zone of this machine."""
     with monkeypatch.context() as patch:
-        patch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
-        time.tzset()
-        yield
+
+        def put(zone: str) -> None:
+            patch.setenv("TZ", zone)
+            time.tzset()
+
+        yield put
     time.tzset()
 
 
@@ -116,20 +124,19 @@ def test_imported_commits_have_their_old_times_and_ids(sheets: Connection, wait_
 
 
 @pytest.mark.versions
-def test_words_that_name_no_commit(three: tuple[Connection, list[str]]) -> None:
-    connection, made = three
+def test_words_that_name_no_commit(sheets: Connection) -> None:
+    put(sheets, "a")
     unknown = "0" * 12 + "4" + "0" * 19
     with pytest.raises(LookalikeError, match=f"there is no commit {unknown}: it was squashed or deleted"):
-        commit_at(connection, unknown)
+        commit_at(sheets, unknown)
     with pytest.raises(LookalikeError, match="no commit has an id that begins with 00000"):
-        commit_at(connection, "00000")
+        commit_at(sheets, "00000")
     for text in ("", "tomorrow", "last week", "master^~2", "a/b"):
         with pytest.raises(LookalikeError, match="is not a valid commit or date: name an id"):
-            commit_at(connection, text)
+            commit_at(sheets, text)
     for text in ("2026-13-45", "2026-11-01T25", "2026-11-01 soon", "yesterday evening"):
         with pytest.raises(LookalikeError, match="is not a valid date: write it as"):
-            commit_at(connection, text)
-    assert made
+            commit_at(sheets, text)
 
 
 def test_the_start_of_several_ids_is_refused(sheets: Connection, wait_for_jobs: WaitForJobs) -> None:
@@ -147,46 +154,37 @@ def test_an_empty_library_has_no_moments(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "end"),
-    [
-        ("2026-11-01", "2026-11-01T23:00:00+00:00"),
-        ("2026-10-25", "2026-10-25T23:00:00+00:00"),  # a day of 25 hours
-        ("2026-03-29", "2026-03-29T22:00:00+00:00"),  # a day of 23 hours
-        ("2026-10-25 02:30", "2026-10-25T00:31:00+00:00"),  # the first of two
-        ("2026-10-25T02:30+01:00", "2026-10-25T01:31:00+00:00"),  # the second one
-        ("2026-10-25T02", "2026-10-25T02:00:00+00:00"),  # both
-        ("2026-03-29 02:30", "2026-03-29T01:31:00+00:00"),  # skipped: half an hour after the clocks went forward
-        ("2026-11-01T14", "2026-11-01T14:00:00+00:00"),
-        ("2026-11-01 14:30", "2026-11-01T13:31:00+00:00"),
-        ("2026-11-01 9:30", "2026-11-01T08:31:00+00:00"),
-        ("2026-11-01T14:30:05", "2026-11-01T13:30:06+00:00"),
-        ("2026-11-01T14:30Z", "2026-11-01T14:31:00+00:00"),
-        ("2026-11-01T14:30:05.25+02:00", "2026-11-01T12:30:05.250001+00:00"),
-        ("2026-W45-1", "2026-11-02T23:00:00+00:00"),
-    ],
-)
-def test_a_date_includes_all_of_its_unit(berlin: None, text: str, end: str) -> None:
-    assert end_of(text) == datetime.fromisoformat(end)
-
-
-@pytest.mark.parametrize(
     ("zone", "text", "end"),
     [
+        (BERLIN, "2026-11-01", "2026-11-01T23:00:00+00:00"),
+        (BERLIN, "2026-10-25", "2026-10-25T23:00:00+00:00"),  # a day of 25 hours
+        (BERLIN, "2026-03-29", "2026-03-29T22:00:00+00:00"),  # a day of 23 hours
+        (BERLIN, "2026-10-25 02:30", "2026-10-25T00:31:00+00:00"),  # the first of two
+        (BERLIN, "2026-10-25T02:30+01:00", "2026-10-25T01:31:00+00:00"),  # the second one
+        (BERLIN, "2026-10-25T02", "2026-10-25T02:00:00+00:00"),  # both
+        (BERLIN, "2026-03-29 02:30", "2026-03-29T01:31:00+00:00"),  # skipped: half an hour after three
+        (BERLIN, "2026-11-01T14", "2026-11-01T14:00:00+00:00"),
+        (BERLIN, "2026-11-01 14:30", "2026-11-01T13:31:00+00:00"),
+        (BERLIN, "2026-11-01 9:30", "2026-11-01T08:31:00+00:00"),
+        (BERLIN, "2026-11-01T14:30:05", "2026-11-01T13:30:06+00:00"),
+        (BERLIN, "2026-11-01T14:30Z", "2026-11-01T14:31:00+00:00"),
+        (BERLIN, "2026-11-01T14:30:05.25+02:00", "2026-11-01T12:30:05.250001+00:00"),
+        (BERLIN, "2026-W45-1", "2026-11-02T23:00:00+00:00"),
         ("America/Havana", "2026-10-31", "2026-11-01T04:00:00+00:00"),  # midnight comes twice
         ("Africa/Cairo", "2026-04-23", "2026-04-23T22:00:00+00:00"),  # the next day begins at one
         ("Pacific/Kiritimati", "2026-11-01", "2026-11-01T10:00:00+00:00"),
         ("America/St_Johns", "2026-07-01 12:00", "2026-07-01T14:31:00+00:00"),
     ],
 )
-def test_a_day_ends_as_in_its_zone(monkeypatch: pytest.MonkeyPatch, zone: str, text: str, end: str) -> None:
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", zone)
-        time.tzset()
-        assert end_of(text) == datetime.fromisoformat(end)
-    time.tzset()
+def test_a_date_includes_all_of_its_unit_in_its_zone(
+    in_zone: Callable[[str], None], zone: str, text: str, end: str
+) -> None:
+    in_zone(zone)
+    assert end_of(text) == datetime.fromisoformat(end)
 
 
-def test_days_in_words_are_this_machines(berlin: None) -> None:
+def test_days_in_words_are_this_machines(in_zone: Callable[[str], None]) -> None:
+    in_zone(BERLIN)
     today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     assert end_of("today") == end_of("now") == (today + timedelta(days=1)).astimezone(UTC)
     assert end_of("yesterday") == today.astimezone(UTC)

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,33 +23,14 @@ from pipelines.client.server.connection import Connection
 from pipelines.client.server.grpc_errors import explained
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
-from tests.command import HEED_INTERRUPTS, Command
+from tests.command import Command
+from tests.pipelines import forked_writers
 from tests.pipelines.grpc_proxy import BusyDatabase, passed_on
 from tests.stages.scenes import saved
 
 REPO = "images"
 
-# Its content is asked for while its commit is open, because others write whenever it has prepared some before.
-WRITER = """
-import sys, time
-from pipelines.client.commit_writer import CommitWriter, MovedHeadError
-from pipelines.client.server.connection import ServerTarget, connect
-from pipelines.client.file_sets import FileSets
-from pipelines.client.repository import PutFile, Repository
-
-connection = connect(ServerTarget(sys.argv[1], sys.argv[2]))
-with FileSets(connection) as filesets:
-    def content(parent):
-        newest = next(iter(connection.client.list_commit("images", project_name=connection.project)))
-        if newest.HasField("finishing"):
-            Repository(connection, "images").write([PutFile("/other", b"by another")])
-        else:
-            print("open", flush=True)
-            time.sleep(60)
-        return filesets.make(Repository(connection, "images").requests([PutFile("/mine", b"mine")]))
-
-    CommitWriter(connection, "images").make(content)
-"""
+pytestmark = pytest.mark.late_alone
 
 
 class Heard:
@@ -89,8 +70,7 @@ def repo(connection: Connection, heard: Heard) -> Repository:
 @contextmanager
 def writer(connection: Connection) -> Iterator["subprocess.Popen[str]"]:
     """A process whose commit is open, until it is killed."""
-    arguments = [sys.executable, "-c", f"{HEED_INTERRUPTS}\n{WRITER}", connection.address, connection.project]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with forked_writers.start("open commit", connection, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "open\n"
@@ -172,21 +152,21 @@ def test_a_writer_that_takes_too_long_starts_again(connection: Connection, repo:
     is_open, may_go_on = threading.Event(), threading.Event()
     with FileSets(connection) as filesets:
 
-        def content(parent: str) -> str:
+        def content(_: object) -> dict[str, str]:
             if may_go_on.is_set():
-                return filesets.make(repo.requests([PutFile("/slow", b"slow")]))
+                return {REPO: filesets.make(repo.requests([PutFile("/slow", b"slow")]))}
             if head(connection).HasField("finishing"):
                 repo.write([PutFile("/other", b"moves the head")])
-                return ""
+                return {REPO: ""}
             is_open.set()
             assert may_go_on.wait(60)
-            return filesets.make(repo.requests([PutFile("/slow", b"slow, and too late")]))
+            return {REPO: filesets.make(repo.requests([PutFile("/slow", b"slow, and too late")]))}
 
         with ThreadPoolExecutor(1) as threads:
             slow = threads.submit(CommitWriter(connection, REPO).make, content)
             assert is_open.wait(60)
             fast = filesets.make(repo.requests([PutFile("/fast", b"fast")]))
-            CommitWriter(connection, REPO, longest=0.1).make(lambda parent: fast)
+            CommitWriter(connection, REPO, longest=0.1).make(lambda _: {REPO: fast})
             may_go_on.set()
             assert slow.result(60) == head(connection).commit.id
     assert files(repo) == {"/fast": b"fast", "/slow": b"slow", "/other": b"moves the head"}
@@ -259,13 +239,13 @@ def test_a_commit_is_made_on_the_one_that_it_is_for_or_not_at_all(connection: Co
         repo.write([PutFile("/c", b"c")], onto=first)
     assert (refused.value.newest, head(connection).commit.id) == (second, second)
 
-    def others_write(parent: str) -> str:
-        if parent == second:
+    def others_write(parents: Mapping[str, str]) -> dict[str, str]:
+        if parents[REPO] == second:
             repo.write([PutFile("/others", b"")])
-        return filesets.make(repo.requests([PutFile("/c", b"c")]))
+        return {REPO: filesets.make(repo.requests([PutFile("/c", b"c")]))}
 
     with FileSets(connection) as filesets, pytest.raises(MovedHeadError):
-        CommitWriter(connection, REPO).make(others_write, onto=second)
+        CommitWriter(connection, REPO).make(others_write, onto={REPO: second})
     assert files(repo) == {"/a": b"a", "/b": b"b", "/others": b""}
 
 

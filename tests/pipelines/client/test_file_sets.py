@@ -16,6 +16,8 @@ from pipelines.client.server.connection import Connection
 REPO = "images"
 MINUTE = 60.0
 
+pytestmark = pytest.mark.late_alone
+
 
 @pytest.fixture
 def repo(connection: Connection) -> Repository:
@@ -53,7 +55,7 @@ def test_two_uploads_go_on_at_once_and_keep_their_order(connection: Connection, 
     with FileSets(connection) as filesets:
         made = list(filesets.make_all(changes(repo, "/last", together(number)) for number in range(6)))
         assert len(set(made)) == 6
-        CommitWriter(connection, REPO).make(lambda _: filesets.compose(made))
+        CommitWriter(connection, REPO).make(lambda _: {REPO: filesets.compose(made)})
     assert repo.read("/last") == b"5"
 
 

@@ -1,10 +1,14 @@
 """The facts about jobs and commits, in one order each time they are asked for."""
 
+import pytest
+
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
+
+pytestmark = pytest.mark.late_alone
 
 
 def test_the_variables_of_a_job_are_in_the_order_of_their_names(

@@ -2,7 +2,6 @@
 
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,25 +16,17 @@ from pipelines.client.open_commits import is_open
 from pipelines.client.repository import DeleteFile, PutFile, Repository, write_set
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
-from tests.command import HEED_INTERRUPTS
+from tests.pipelines import forked_writers
 from tests.pipelines.grpc_proxy import passed_on
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 
 REPOS = ("images", "masks")
 
-WRITER = """
-import sys
-from pipelines.client.repository import PutFile, write_set
-from pipelines.client.server.connection import ServerTarget, connect
-
-connection = connect(ServerTarget(sys.argv[1], sys.argv[2]))
-sys.stdin.readline()
-write_set(connection, {repo: [PutFile("/new", b"new")] for repo in ("images", "masks")})
-"""
-
 STEPS = ("StartCommit", "FinishTransaction", "AddFileSet", "AddFileSet", "FinishCommit", "FinishTransaction")
 """Calls of a write, in order. The commits are open after the second, half of the write is there after the third, and
 all of it after the fourth."""
+
+pytestmark = pytest.mark.late_alone
 
 
 def rarely(step: int) -> Any:
@@ -63,18 +54,19 @@ class Pause:
 def stopped_after(connection: Connection, step: int) -> Iterator["tuple[subprocess.Popen[str], Pause]"]:
     """A process that has made one of the calls of its write, and waits for the reply."""
     pause = Pause(step)
-    with passed_on(connection, heard=pause) as through:
-        arguments = [sys.executable, "-c", f"{HEED_INTERRUPTS}\n{WRITER}", through.address, connection.project]
-        with subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            try:
-                assert process.stdin is not None
-                process.stdin.write("go\n")
-                process.stdin.flush()
-                assert pause.reached.wait(60)
-                yield process, pause
-            finally:
-                process.kill()
-                pause.ended.set()
+    with (
+        passed_on(connection, heard=pause) as through,
+        forked_writers.start("two repos", through, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+    ):
+        try:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+            assert pause.reached.wait(60)
+            yield process, pause
+        finally:
+            process.kill()
+            pause.ended.set()
 
 
 @pytest.fixture
@@ -158,7 +150,7 @@ def test_if_one_of_the_repos_has_moved_nothing_is_written(
             repos[moved].write([PutFile("/other", b"whenever it is prepared")])
             return {name: filesets.make(repos[name].requests(each)) for name, each in new.items()}
 
-        CommitWriter(connection, *REPOS).make_set(content, onto=read)
+        CommitWriter(connection, *REPOS).make(content, onto=read)
     assert paths(repos) == {name: {"/old", "/other"} if name == moved else {"/old"} for name in REPOS}
 
 
@@ -176,7 +168,7 @@ def test_content_is_made_on_top_of_the_parents_that_it_gets(
             edits = [PutFile("/new", str(len(asked)).encode())]
             return {name: filesets.make(repos[name].requests(edits)) for name in REPOS}
 
-        made = CommitWriter(connection, *REPOS).make_set(content)
+        made = CommitWriter(connection, *REPOS).make(content)
     below = {name: connection.inspect(connection.commit(name, made)).parent_commit.id for name in REPOS}
     assert asked[-1] == below
     assert {repo.read("/new") for repo in repos.values()} == {str(len(asked)).encode()}
@@ -186,7 +178,7 @@ def test_a_writer_that_takes_too_long_starts_both_again(connection: Connection, 
     with stopped_after(connection, STEPS.index("AddFileSet")) as (process, pause):
         with FileSets(connection) as filesets:
             fast = filesets.make(repos["masks"].requests([PutFile("/fast", b"fast")]))
-            CommitWriter(connection, "masks", longest=0.1).make(lambda parent: fast)
+            CommitWriter(connection, "masks", longest=0.1).make(lambda _: {"masks": fast})
         assert paths(repos) == {"images": {"/old"}, "masks": {"/old", "/fast"}}
         pause.ended.set()
         assert process.wait(60) == 0

@@ -34,11 +34,8 @@ def environment(path: Path, **more: str) -> dict[str, str]:
     return {"PACH_CONFIG": str(path), **more}
 
 
-def test_the_active_context_is_used(config: Path) -> None:
+def test_the_active_context_is_used_and_pach_context_takes_precedence(config: Path) -> None:
     assert target("", environment(config)) == ServerTarget("grpc://one:1", "prints", "secret")
-
-
-def test_pach_context_takes_precedence(config: Path) -> None:
     found = target("", environment(config, PACH_CONTEXT="two"))
     assert found == ServerTarget("grpcs://two:2", "default", None, b"certificates")
     assert target("", environment(config, PACH_CONTEXT="forwarded")).address == "grpc://localhost:30651"
@@ -91,11 +88,6 @@ def test_a_broken_configuration_is_named(config: Path, content: bytes) -> None:
         target("", environment(config))
 
 
-def test_an_unreadable_configuration_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LookalikeError, match="cannot read pachctl's configuration"):
-        read_config(tmp_path)  # a directory
-
-
 def test_broken_certificates_are_named(config: Path) -> None:
     broken = {"pachd_address": "grpcs://a:1", "server_cas": "no base64!"}
     config.write_text(json.dumps({"v2": {"active_context": "a", "contexts": {"a": broken}}}))
@@ -103,7 +95,9 @@ def test_broken_certificates_are_named(config: Path) -> None:
         target("", environment(config))
 
 
-def test_an_empty_or_missing_configuration_is_valid(tmp_path: Path) -> None:
+def test_an_empty_or_missing_configuration_is_valid_and_an_unreadable_one_named(tmp_path: Path) -> None:
+    with pytest.raises(LookalikeError, match="cannot read pachctl's configuration"):
+        read_config(tmp_path)  # a directory
     (tmp_path / "config.json").write_text("{}")
     for path in (tmp_path / "config.json", tmp_path / "gone.json"):
         assert read_config(path) == {"v2": {"contexts": {}}}

@@ -214,7 +214,10 @@ def gpus(typed: Command, connection: Connection, *arguments: str) -> list[str]:
     return [" ".join(line.split()) for line in typed.says("gpus", *arguments).splitlines()]
 
 
-def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection, command: Command) -> None:
+def test_the_command_shows_a_cluster(
+    serve_api: Callable[[Any], str], no_localpachd: Connection, command: Command
+) -> None:
+    serve_api(ANSWERS)
     assert gpus(command.as_process, no_localpachd) == [
         "node status kind GPUs allocated",
         "gpu-a Ready Tesla-T4 4 3",
@@ -226,11 +229,6 @@ def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection,
         "default/features pach/default-features-v2-abcde 2",
         "outside Pachyderm other/notebook 1",
     ]
-
-
-def test_the_command_says_that_a_cluster_has_no_gpus_now(
-    serve_api: Callable[[Any], str], no_localpachd: Connection, command: Command
-) -> None:
     serve_api(ANSWERS | {"/api/v1/nodes": [], "/api/v1/pods": []})
     assert gpus(command, no_localpachd) == [
         "no node of the cluster has GPUs: pipelines that request one wait until such a node joins"

@@ -13,6 +13,7 @@ from pipelines.client.server.connection import Connection, ServerTarget, connect
 from pipelines.cluster import gpu_waits, pipeline_status
 from pipelines.cluster.gpu_holders import GpuHolder, GpuHoldings, GpuMachine, PendingWorker
 from pipelines.cluster.gpu_waits import GpuDemand, GpuWaits, PipelineWait
+from tests.conditions import until
 from tests.pipelines.cluster import kube_answers
 from tests.pipelines.stand_ins import deploy_specs, gpu_spec
 from tests.servers import StartPachd
@@ -22,6 +23,8 @@ SHORT = (
     "victims found for incoming pod.."
 )
 WAITING, BUSY, STANDING = GpuDemand(1, True), GpuDemand(1, True, busy=True), GpuDemand(1, False)
+
+pytestmark = pytest.mark.late_alone
 
 
 def node(total: int, *holders: str, status: str = "Ready") -> GpuMachine:
@@ -158,30 +161,22 @@ NODES = "0/3 nodes are available: "
 MOMENT = PipelineWait("waiting", "waiting for Kubernetes to place its worker: a node has GPUs to spare")
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        (SHORT, MOMENT),
-        (f"{NODES}3 Insufficient nvidia.com/gpu.", MOMENT),
-        (f"FailedScheduling: {NODES}3 Insufficient nvidia.com/gpu.", MOMENT),
-        (f"{NODES}1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint {{a: b}}.", None),
-        (f"{NODES}3 Insufficient memory, 3 Insufficient nvidia.com/gpu.", None),
-    ],
-)
-def test_a_gpu_that_changes_hands_is_no_crash(
-    reason: str,
-    expected: PipelineWait | None,
-    serve_api: Callable[[Any], str],
-    like_a_cluster: Connection,
-) -> None:
+def test_a_gpu_that_changes_hands_is_no_crash(serve_api: Callable[[Any], str], like_a_cluster: Connection) -> None:
     """The holder has given it back, and Kubernetes' last reason of the next worker is still the shortage."""
     worker = kube_answers.pod("index-v1-x", "index", phase="Pending", gpus=1, project=like_a_cluster.project)
     answers = {
         "/api/v1/nodes": [kube_answers.node("gpu-a", gpus=1)], "/api/v1/pods": [worker], "/api/v1/events": []
     }  # fmt: skip
     serve_api(answers)
-    infos = {"features": info("features", "RUNNING"), "index": info("index", "CRASHING", reason)}
-    assert GpuWaits(like_a_cluster).look(infos, {"index"}).get("index") == expected
+    for reason, expected in (
+        (SHORT, MOMENT),
+        (f"{NODES}3 Insufficient nvidia.com/gpu.", MOMENT),
+        (f"FailedScheduling: {NODES}3 Insufficient nvidia.com/gpu.", MOMENT),
+        (f"{NODES}1 Insufficient nvidia.com/gpu, 2 node(s) had untolerated taint {{a: b}}.", None),
+        (f"{NODES}3 Insufficient memory, 3 Insufficient nvidia.com/gpu.", None),
+    ):
+        infos = {"features": info("features", "RUNNING"), "index": info("index", "CRASHING", reason)}
+        assert GpuWaits(like_a_cluster).look(infos, {"index"}).get("index") == expected, reason
 
 
 def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_path: Path) -> None:
@@ -195,9 +190,12 @@ def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_p
         found = pipeline_status.read(connection, names).pipelines
         return sorted(found, key=lambda each: each.state)
 
-    while (seen := states())[1].state != "waiting" or not any(busy.paths for busy in (seen[0].job or none).busy):
-        pass
-    running, waiting = seen
+    def turns() -> Sequence[pipeline_status.PipelineStatus]:
+        seen = states()
+        busy = seen[1].state == "waiting" and any(each.paths for each in (seen[0].job or none).busy)
+        return seen if busy else []
+
+    running, waiting = until(turns)
     assert (running.state, running.reason) == ("running", "")
     assert waiting.reason == f"waiting for a GPU, held by {running.name}"
     gate.touch()
@@ -209,6 +207,9 @@ def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_p
 def test_a_machine_that_never_suffices(start_pachd: StartPachd, tmp_path: Path) -> None:
     connection = connect(ServerTarget(start_pachd(tmp_path / "root", "--gpus", "0", "--strict-gpus").address))
     deploy_specs(connection, gpu_spec("first", tmp_path / "gate"))
-    while (seen := pipeline_status.read(connection, ["first"]).pipelines[0]).state != "crashing":
-        pass
-    assert seen.reason.startswith("a worker requests 1 GPU, this machine has no GPU: start the server without")
+
+    def crashing() -> str:
+        (seen,) = pipeline_status.read(connection, ["first"]).pipelines
+        return seen.reason if seen.state == "crashing" else ""
+
+    assert until(crashing).startswith("a worker requests 1 GPU, this machine has no GPU: start the server without")

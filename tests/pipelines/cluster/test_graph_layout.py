@@ -36,7 +36,7 @@ def test_the_library_has_a_layer_for_each_step() -> None:
     ]  # fmt: skip
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(graphs)
 def test_every_node_has_one_place_and_every_line_its_way_down(edges: list[LayoutEdge]) -> None:
     nodes = nodes_of(edges)
@@ -51,7 +51,7 @@ def test_every_node_has_one_place_and_every_line_its_way_down(edges: list[Layout
         assert [layer for layer, _ in path] == list(range(first, last + 1))
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(60))
 @given(graphs)
 def test_places_of_a_layer_do_not_overlap(edges: list[LayoutEdge]) -> None:
     found = compute_layout(nodes_of(edges), edges)
@@ -62,7 +62,7 @@ def test_places_of_a_layer_do_not_overlap(edges: list[LayoutEdge]) -> None:
             assert other - wide - (x + half) >= 3.0 - 1e-6
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(60))
 @given(graphs)
 def test_a_drawing_in_lanes_tells_every_line_and_no_other(edges: list[LayoutEdge]) -> None:
     nodes = nodes_of(edges)

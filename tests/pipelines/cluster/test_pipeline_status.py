@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pipelines.client.deployment.deployment import make_repo
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import Job, ProjectJobs
 from pipelines.client.repository import DeleteFile, PutFile, Repository
@@ -19,6 +20,7 @@ from pipelines.library.datasets.samples import library_crops
 from pipelines.specifications import pipeline_specs
 from pipelines.specifications.pipeline_specs import PipelineSpec
 from stages.backbone.photographs import open_photograph
+from stages.record import masks
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.servers import Unique
@@ -52,7 +54,7 @@ def test_rejected_files_are_reported_with_their_reasons(
     (directory / "empty.png").touch()
     Repository(preprocessing, "images").write([PutFile("/a.xmp", b"<x:xmpmeta/>")])  # as with pachctl
     added = ingest.add(preprocessing, picture_sources.find([directory]).sources)
-    asked = queries.put(preprocessing, [directory / "empty.png"])
+    asked = queries.put(preprocessing, queries.find([directory / "empty.png"]))
     assert {job.state for job in wait_for_jobs(added.commit, asked.commit)} == {"success"}
     rejected = pipeline_status.rejections(preprocessing)
     assert [(each.repo, each.source, each.stage) for each in rejected] == [
@@ -102,15 +104,23 @@ def test_jobs_below_a_failed_one_are_reported(connection: Connection, wait_for_j
     assert "upstream" in told[1].job.reason
 
 
-def test_pipelines_that_are_not_deployed_are_missing(preprocessing: Connection) -> None:
-    found = pipeline_status.read(preprocessing, [spec.name for spec in pipeline_specs.load()])
+@pytest.fixture
+def stand_ins(connection: Connection) -> Connection:
+    """The connection, with pipelines called as those that read pictures."""
+    deploy_specs(connection, shell_spec("preprocess", "images"), shell_spec("preprocess-queries", "queries"))
+    make_repo(connection, masks.REPO)
+    return connection
+
+
+def test_pipelines_that_are_not_deployed_are_missing(stand_ins: Connection) -> None:
+    found = pipeline_status.read(stand_ins, [spec.name for spec in pipeline_specs.load()])
     assert [each.name for each in found.pipelines] == ["preprocess-queries", "preprocess"]
     assert found.missing == ["features-queries", "features", "partition", "index", "search", "render"]
 
 
-def test_empty_repos_are_reported(preprocessing: Connection, tmp_path: Path) -> None:
+def test_empty_repos_are_reported(stand_ins: Connection, tmp_path: Path) -> None:
     def told() -> list[str]:
-        return [note.split(":")[0] for note in pipeline_status.notes(preprocessing)]
+        return [note.split(":")[0] for note in pipeline_status.notes(stand_ins)]
 
     assert told() == [
         "the repo models has no backbone, so no features are computed",
@@ -118,11 +128,11 @@ def test_empty_repos_are_reported(preprocessing: Connection, tmp_path: Path) -> 
         "the repo queries is empty",
     ]
     (tmp_path / "a.jpg").write_bytes(b"x")
-    ingest.add(preprocessing, picture_sources.find([tmp_path / "a.jpg"]).sources)
+    ingest.add(stand_ins, picture_sources.find([tmp_path / "a.jpg"]).sources)
     assert told()[1:] == ["the repo queries is empty"]
-    queries.put(preprocessing, [tmp_path / "a.jpg"])
+    queries.put(stand_ins, queries.find([tmp_path / "a.jpg"]))
     assert len(told()) == 1
-    ingest.remove(preprocessing, ["a.jpg"])
+    ingest.remove(stand_ins, ["a.jpg"])
     assert told()[1:] == ["the library is empty"]
 
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipelines.checks.spec_graph import COMMUNITY_PIPELINES
 from pipelines.client.deployment import deployment
 from pipelines.client.jobs.jobs import ProjectJobs
@@ -42,6 +44,8 @@ ANSWERS = {
 }
 
 ServeApi = Callable[[Any], str]
+
+pytestmark = pytest.mark.late_alone
 
 
 def written(directory: Path, **fields: Any) -> SpecDraft:

@@ -100,7 +100,7 @@ def test_the_samples_are_removed_with_one_command(started: Connection, command: 
         (tmp_path / name).write_bytes(b"x")
     own = command.directory / "a.png"
     ingest.add(started, picture_sources.find([tmp_path / samples.LIBRARY, own]).sources)
-    queries.put(started, [tmp_path / samples.QUERIES, own])
+    queries.put(started, queries.find([tmp_path / samples.QUERIES, own]))
     evaluation.put(started, {"samples.csv": b"source,label\n", "mine.csv": b"source,label\n"})
     said = command.says("demo", "--remove")
     assert re.search(r"removed 20 files from images.*: commit ", said), said

@@ -5,11 +5,18 @@ from pathlib import Path
 import pytest
 
 from pipelines.client.server.connection import Connection
+from stages.record import part_names
 from tests.pipelines.library.filled_library import Place
 
 
 @pytest.fixture
-def place(connection: Connection, tmp_path: Path) -> Place:
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of at most 40 pictures in place of 400."""
+    monkeypatch.setattr(part_names, "PART", 40)
+
+
+@pytest.fixture
+def place(connection: Connection, tmp_path: Path, small_blocks: None) -> Place:
     (tmp_path / "from").mkdir()
     for repo in ("images", "masks"):
         connection.client.create_repo(repo, project_name=connection.project)

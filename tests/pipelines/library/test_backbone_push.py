@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from python_pachyderm import Client
 
-from pipelines.client.backbones import REPO, parse_or_none, push_command
+from pipelines.client.backbones import REPO, current_backbone, push_command
 from pipelines.client.deployment.deployment import deploy
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE
 from pipelines.client.repository import DeleteFile, Repository
@@ -96,16 +96,9 @@ def test_a_backbone_of_before_there_were_scales_gets_its_own(client: Client, rep
     assert put(repo, SPEC, made).commit == ""
 
 
-def test_another_model_replaces_it(client: Client, repo: Repository, tmp_path: Path) -> None:
-    put(repo, SPEC, write(tmp_path / "one", SPEC, b"one"))
-    other = replace(SPEC, name="other", sha256="2" * 64)
-    pushed = put(repo, other, write(tmp_path / "two", other, b"two"))
-    assert (pushed.spec, pushed.replaced) == (other, SPEC)
-    assert repo.read(f"/{MODEL_FILE}") == b"two"
-    assert commits(client, repo) == 2
-
-
-def test_a_text_tower_stays_with_its_model_alone(client: Client, repo: Repository, tmp_path: Path) -> None:
+def test_a_text_tower_stays_with_its_model_alone_and_another_model_replaces_both(
+    client: Client, repo: Repository, tmp_path: Path
+) -> None:
     with_words = write(tmp_path / "one", SPEC, b"one")
     (with_words / TEXT_FILE).write_bytes(b"words")
     assert put(repo, SPEC, with_words).added == ()
@@ -121,6 +114,7 @@ def test_a_text_tower_stays_with_its_model_alone(client: Client, repo: Repositor
     other = replace(SPEC, name="other", sha256="2" * 64)
     pushed = put(repo, other, write(tmp_path / "two", other, b"two"))
     assert pushed == PushOutcome(other, SPEC, head(client, repo), wordless=True)
+    assert (repo.read(f"/{MODEL_FILE}"), commits(client, repo)) == (b"two", 3)
     assert not repo.exists(f"/{TEXT_FILE}")
     assert not put(repo, SPEC, write(tmp_path / "again", SPEC, b"one")).wordless
 
@@ -153,7 +147,7 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_l
     assert (
         push_command(pushed.spec) == "lookalike model push efficientnet-lite0 --image-size 32 --precision mixed_float16"
     )
-    assert parse_or_none(repo.read(f"/{SPEC_FILE}")) == pushed.spec
+    assert current_backbone(repo) == pushed.spec
     assert distance_scale.read(repo.read(f"/{SCALE_FILE}"), pushed.spec.sha256) is not None
     assert pushed.spec.precision == "float16+float32"
     assert re.fullmatch(

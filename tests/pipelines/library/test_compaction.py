@@ -20,35 +20,35 @@ def held_bytes(connection: Connection, content: bytes) -> list[str]:
 
 
 def test_small_blocks_and_single_files_are_joined(place: Place) -> None:
-    place.add(many(range(500)))
-    for first in range(1000, 1040, 20):
-        place.add(many(range(first, first + 20)))
+    place.add(many(range(50)))
+    for first in range(1000, 1018, 9):
+        place.add(many(range(first, first + 9)))
     for number in range(2000, 2005):
         place.add({f"photos/{number}.jpg": b"\xff\xd8\xff%d" % number})
     place.add({"all.zip": b"PK\3\4", "none.txt": b"no picture"})
-    library, full = place.library(), next(name for name, of in place.blocks().items() if len(of) == 400)
+    library, full = place.library(), next(name for name, of in place.blocks().items() if len(of) == 40)
     rewrite = compaction.joined(place.connection)
     assert (len(rewrite.blocks), len(rewrite.files), rewrite.hidden) == (3, 5, 0)
-    assert (rewrite.kept, rewrite.made) == (145, 1)
+    assert (rewrite.kept, rewrite.made) == (33, 1)
     before, heard = place.commits(), list[int]()
     compaction.write(place.connection, rewrite, heard.append)
-    assert (place.library(), place.commits(), sum(heard)) == (library, before + 1, 145)
+    assert (place.library(), place.commits(), sum(heard)) == (library, before + 1, 33)
     assert place.entries() == {full, "all.zip", "none.txt", *place.blocks()}
     assert len(place.blocks()) == 2
     assert not compaction.joined(place.connection)
 
 
 def test_a_half_empty_block_loses_what_it_hides(place: Place) -> None:
-    place.add(many(range(800)))
-    place.remove(*many(range(150)))
-    assert not compaction.joined(place.connection), "250 of 400 are left"
-    place.remove(*many(range(150, 250)))
+    place.add(many(range(80)))
+    place.remove(*many(range(15)))
+    assert not compaction.joined(place.connection), "25 of 40 are left"
+    place.remove(*many(range(15, 25)))
     library = place.library()
     rewrite = compaction.joined(place.connection)
-    assert (len(rewrite.blocks), rewrite.hidden, rewrite.kept, rewrite.made) == (1, 250, 150, 1)
+    assert (len(rewrite.blocks), rewrite.hidden, rewrite.kept, rewrite.made) == (1, 25, 15, 1)
     compaction.write(place.connection, rewrite)
     assert (place.library(), place.masked()) == (library, {})
-    assert sorted(map(len, place.blocks().values())) == [150, 400]
+    assert sorted(map(len, place.blocks().values())) == [15, 40]
     assert not compaction.joined(place.connection)
 
 
@@ -66,13 +66,13 @@ def test_nothing_is_written_if_the_library_has_moved_on(place: Place) -> None:
 @pytest.mark.parametrize("earlier", [False, True], ids=["hidden before", "there"])
 def test_a_purge_leaves_no_byte_in_the_newest_commit(place: Place, earlier: bool) -> None:
     secret = b"the only one of its kind"
-    place.add({**many(range(500)), "photos/0007.jpg": secret})
+    place.add({**many(range(50)), "photos/0007.jpg": secret})
     place.add({"a.jpg": secret})
     if earlier:
         place.remove("photos/0007.jpg", "photos/0008.jpg")
     library = place.library()
     rewrite = compaction.purged(place.connection, ["photos/0007.jpg", "a.jpg"])
-    assert (rewrite.removed, rewrite.kept) == (("photos/0007.jpg", "a.jpg"), 399 - earlier)
+    assert (rewrite.removed, rewrite.kept) == (("photos/0007.jpg", "a.jpg"), 39 - earlier)
     commit = compaction.write(place.connection, rewrite)
     assert place.library() == {name: of for name, of in library.items() if of != secret}
     assert place.masked() == {}

@@ -21,6 +21,8 @@ from tests.pipelines.library.picture_contents import ODD
 JPEG = b"\xff\xd8\xff"
 """The beginning of a picture, whatever its name is."""
 
+pytestmark = pytest.mark.late_alone
+
 
 class Mirror:
     """A library, and a folder that is synced with it."""
@@ -53,7 +55,7 @@ class Mirror:
 
 
 @pytest.fixture
-def mirror(connection: Connection, tmp_path: Path) -> Mirror:
+def mirror(connection: Connection, tmp_path: Path, small_blocks: None) -> Mirror:
     (tmp_path / "photos").mkdir()
     for repo in ("images", "masks"):
         connection.client.create_repo(repo, project_name=connection.project)
@@ -70,12 +72,12 @@ def counted(mirror: Mirror) -> Iterator[CountedCalls]:
 def test_random_changes_in_blocks(mirror: Mirror, tmp_path: Path) -> None:
     """Other pictures stay."""
     (tmp_path / "others").mkdir()
-    for number in range(450):
+    for number in range(45):
         (tmp_path / "others" / f"{number}.jpg").write_bytes(f"other {number}".encode())
     ingest.add(mirror.connection, picture_sources.find([tmp_path / "others"]).sources, most_single=0)
     mirror.most_single = 0
     others, lot = mirror.library(), random.Random(7)
-    for step, (new, gone) in enumerate([(700, 0), (500, 100), (10, 690), (300, 5)]):
+    for step, (new, gone) in enumerate([(70, 0), (50, 10), (10, 69), (30, 5)]):
         kept = sorted(mirror.folder.glob("*.jpg"))
         for path in lot.sample(kept, gone):
             path.unlink()
@@ -90,22 +92,22 @@ def test_random_changes_in_blocks(mirror: Mirror, tmp_path: Path) -> None:
 
 def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror, counted: CountedCalls) -> None:
     mirror.most_single = 0
-    mirror.write({f"{number}.jpg": b"%d" % number for number in range(900)})
+    mirror.write({f"{number}.jpg": b"%d" % number for number in range(90)})
     mirror.sync()
     for expected in (4, 1):  # the masks, and the beginnings of three blocks
         counted.reads = 0
-        assert mirror.compare().unchanged == 900
+        assert mirror.compare().unchanged == 90
         assert counted.reads == expected
     mirror.digests = PictureHashes(mirror.cache)  # another process
     counted.reads = 0
-    assert mirror.compare().unchanged == 900
+    assert mirror.compare().unchanged == 90
     assert counted.reads == 1
     mirror.write({"7.jpg": b"changed"})
     mirror.most_single = 1
     mirror.write({"single.jpg": b"one"})
     mirror.sync()
     counted.reads = 0
-    assert mirror.compare().unchanged == 901
+    assert mirror.compare().unchanged == 91
     assert counted.reads == 2  # the masks, and the beginning of a block of two
 
 

@@ -42,23 +42,23 @@ def test_unusual_names_are_kept(place: Place, in_blocks: bool) -> None:
 
 def test_many_files_become_blocks_of_neighbours(place: Place) -> None:
     heard: list[int] = []
-    contents = {**many(range(900)), **{f"trips/{number:03}.jpg": b"t" for number in range(101)}}
-    assert ingest.add(place.connection, place.files(contents), heard.append).files == 1001
-    assert sum(heard) == 1001
+    contents = {**many(range(90)), **{f"trips/{number:03}.jpg": b"t" for number in range(11)}}
+    assert ingest.add(place.connection, place.files(contents), heard.append).files == 101
+    assert sum(heard) == 101
     assert place.library() == contents
     names = sorted(contents)
-    assert sorted(map(sorted, place.blocks().values())) == [names[:400], names[400:800], names[800:]]
+    assert sorted(map(sorted, place.blocks().values())) == [names[:40], names[40:80], names[80:]]
     assert place.entries() == place.blocks().keys()
 
 
 def test_equal_pictures_make_equal_blocks(place: Place) -> None:
-    place.add(many(range(900)))
+    place.add(many(range(90)))
     before = place.repo.entries()
     ingest.remove_all(place.connection)
-    place.add(many(reversed(range(900))))
+    place.add(many(reversed(range(90))))
     assert place.repo.entries() == before
     ingest.remove_all(place.connection)
-    place.add({**many(range(900)), "photos/0007.jpg": b"another"})
+    place.add({**many(range(90)), "photos/0007.jpg": b"another"})
     assert len(place.repo.entries().keys() & before.keys()) == 2, "a name follows from hashes, too"
 
 
@@ -72,12 +72,12 @@ def test_a_handful_of_files_stay_files(place: Place) -> None:
 
 def test_a_block_is_never_written_again(place: Place) -> None:
     """Removed and replaced pictures are hidden in it, and equal ones that come back are shown again."""
-    place.add(many(range(500)))
+    place.add(many(range(50)))
     before = place.repo.entries()
     (block,) = (name for name, names in place.blocks().items() if "photos/0007.jpg" in names)
     place.add(many([7], version=1))
     place.remove("photos/0008.jpg", "photos/0009.jpg")
-    assert place.library() == {**many([*range(7), *range(10, 500)]), **many([7], 1)}
+    assert place.library() == {**many([*range(7), *range(10, 50)]), **many([7], 1)}
     assert place.masked() == {block: {f"photos/000{digit}.jpg" for digit in (7, 8, 9)}}
     own = before | {"photos%2F0007.jpg": place.repo.entries()["photos%2F0007.jpg"]}
     assert place.repo.entries() == own
@@ -85,33 +85,33 @@ def test_a_block_is_never_written_again(place: Place) -> None:
     assert place.masked() == {block: {"photos/0007.jpg"}}
     assert place.repo.entries() == own
     place.add(many([7]))
-    assert place.library() == many(range(500))
+    assert place.library() == many(range(50))
     assert place.repo.entries() == before
     assert place.masked() == {}
 
 
 def test_a_block_of_hidden_pictures_goes_with_its_mask(place: Place) -> None:
-    place.add(many(range(500)))
-    place.remove(*many(range(399)))
+    place.add(many(range(50)))
+    place.remove(*many(range(39)))
     assert len(place.entries()) == 2
-    place.add(many([399], version=1))
+    place.add(many([39], version=1))
     assert place.masked() == {}
-    assert sorted(map(len, place.blocks().values())) == [100]
-    assert place.library() == {**many(range(400, 500)), **many([399], 1)}
+    assert sorted(map(len, place.blocks().values())) == [10]
+    assert place.library() == {**many(range(40, 50)), **many([39], 1)}
 
 
 def test_the_mask_of_a_block_that_others_deleted_goes(place: Place) -> None:
-    place.add(many(range(500)))
-    place.remove("photos/0007.jpg", "photos/0450.jpg")
+    place.add(many(range(50)))
+    place.remove("photos/0007.jpg", "photos/0045.jpg")
     gone = next(name for name, names in place.blocks().items() if "photos/0007.jpg" in names)
     place.repo.write([DeleteFile(f"/{gone}")])
     place.add({"a.jpg": b"one"})
-    assert place.library() == {**many([*range(400, 450), *range(451, 500)]), "a.jpg": b"one"}
-    assert [*place.masked().values()] == [{"photos/0450.jpg"}]
+    assert place.library() == {**many([*range(40, 45), *range(46, 50)]), "a.jpg": b"one"}
+    assert [*place.masked().values()] == [{"photos/0045.jpg"}]
 
 
 def test_blocks_of_an_earlier_version_stay_and_get_masks(place: Place) -> None:
-    held = many(range(900))
+    held = many(range(90))
     blocks = earlier_blocks(held, "0", "10", "11")
     place.repo.write([PutFile(f"/{name}", content) for name, content in blocks.items()])
     before = place.repo.entries()
@@ -163,10 +163,10 @@ def test_archives_are_not_packed_into_blocks(place: Place) -> None:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         tar.addfile(tarfile.TarInfo("inner.jpg"))
-    contents = {**many(range(1000)), "photos/all.tar.gz": archive.getvalue(), "unlabeled_X.bin": bytes(2 * 3 * 96 * 96)}
+    contents = {**many(range(100)), "photos/all.tar.gz": archive.getvalue(), "unlabeled_X.bin": bytes(2 * 3 * 96 * 96)}
     place.add(contents)
     assert {"photos%2Fall.tar.gz", "unlabeled_X.bin"} < place.entries()
-    assert set().union(*place.blocks().values()) == set(many(range(1000)))
+    assert set().union(*place.blocks().values()) == set(many(range(100)))
     place.add({"photos/0003.jpg": archive.getvalue()})
     assert place.library() == {**contents, "photos/0003.jpg": archive.getvalue()}
     assert "photos%2F0003.jpg" in place.entries()
@@ -187,11 +187,11 @@ def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.addfile(tarfile.TarInfo("inner.jpg"))
     alone = {"a.jpg": b"one", "*.jpg": b"a name", "two\nlines.jpg": b"two", "set/all.tar": archive.getvalue()}
-    ingest.add(place.connection, place.files(many(range(1200))))
+    ingest.add(place.connection, place.files(many(range(120))))
     place.add(alone)
     place.repo.write([PutFile("/other/b.jpg", b"three"), PutFile("/other/c.jpg", b"four")])
     before, library = place.commits(), place.library()
-    doomed = ["*.jpg", "two\nlines.jpg", "other/b.jpg", *many(range(0, 1200, 7))]
+    doomed = ["*.jpg", "two\nlines.jpg", "other/b.jpg", *many(range(0, 120, 7))]
     others = ["other", "photos/*.jpg", "set/all.tar/inner.jpg", "gone.jpg", "a.jpg/b.jpg"]
     found, missing = ingest.present(place.connection, [*doomed, *others], dict)
     assert found == doomed
@@ -277,9 +277,9 @@ def test_a_picture_that_others_put_into_a_block_meanwhile_is_replaced_there(plac
     assert place.library() == {**many(range(8), 1), **many(range(3, 10), 2)}
 
 
-def test_four_writers_at_once_lose_nothing(place: Place) -> None:
+def test_writers_at_once_lose_nothing(place: Place) -> None:
     """Each adds, replaces and removes pictures of its own, in blocks that all of them share."""
-    kept = many(range(3000, 3380))
+    kept = many(range(3000, 3038))
     ingest.add(place.connection, place.files(kept), most_single=0)
 
     def change(writer: int) -> dict[str, bytes]:
@@ -290,14 +290,14 @@ def test_four_writers_at_once_lose_nothing(place: Place) -> None:
         ingest.remove(connection, list(many(numbers[15:25])))
         return {**many(numbers[:15], 1), **many(numbers[25:])}
 
-    with ThreadPoolExecutor(4) as writers:
-        for left in writers.map(change, range(4)):
+    with ThreadPoolExecutor(3) as writers:
+        for left in writers.map(change, range(3)):
             kept |= left
     assert place.library() == kept
 
 
 def test_a_library_is_emptied(place: Place) -> None:
-    place.add({**many(range(1200)), "one.jpg": b"1"})
+    place.add({**many(range(120)), "one.jpg": b"1"})
     place.repo.write([PutFile("/photos/a.jpg", b"one")])
     ingest.remove_all(place.connection)
     assert place.entries() == set()
@@ -327,7 +327,7 @@ def test_random_changes(place: Place) -> None:
     lot, held = random.Random(5), dict[str, bytes]()
     for step in range(12):
         before, put = place.repo.entries(), dict[str, bytes]()
-        numbers = lot.sample(range(1600), lot.choice([3, 40, 1100]))
+        numbers = lot.sample(range(160), lot.choice([3, 12, 110]))
         if held and lot.random() < 0.4:
             names = [name for name in many(numbers) if name in held]
             place.remove(*names) if names else None

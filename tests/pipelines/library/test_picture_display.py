@@ -9,18 +9,19 @@ import pytest
 from PIL import Image
 from rich.console import Console
 
-from benchmarks.kit.stl10_pieces import write_stl10
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, picture_display, picture_sources, snapshots
 from stages.decode import stl10_records
+from stages.decode.stl10 import RECORD
 from stages.record import masks
 from tests.pipelines.library.picture_contents import earlier_blocks
 
 pytestmark = pytest.mark.late_alone
 
 RED, BLUE = (200, 20, 20), (20, 20, 200)
+RECORDS = np.resize(np.arange(251, dtype=np.uint8), 3 * RECORD).tobytes()
 
 
 def picture(colour: tuple[int, int, int], kind: str = "PNG", size: tuple[int, int] = (40, 20)) -> bytes:
@@ -45,9 +46,9 @@ def test_a_file_on_disk(tmp_path: Path) -> None:
 
 
 def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
-    write_stl10(tmp_path, 3, (1, 1))
     file = tmp_path / "unlabeled_X.bin"
-    expected = stl10_records.upright(file.read_bytes())
+    file.write_bytes(RECORDS)
+    expected = stl10_records.upright(RECORDS)
     for number in range(3):
         shown = picture_display.from_disk(f"{file}/{number:06}")
         assert shown is not None
@@ -70,7 +71,7 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
     packed = "packed.tar"
     with tarfile.open(tmp_path / packed, "w") as archive:
         archive.add(tmp_path / "trip" / "a", "inside")
-    write_stl10(tmp_path, 2, (2, 1))
+    (tmp_path / "train_X.bin").write_bytes(RECORDS)
     sources = picture_sources.find([tmp_path / "trip", tmp_path / "more.tar", tmp_path / "train_X.bin"]).sources
     ingest.add(connection, sources[:2], most_single=0)
     ingest.add(connection, sources[2:])

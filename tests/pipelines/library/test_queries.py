@@ -8,8 +8,6 @@ from pipelines.client.repository import DeleteFile, PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries
-from pipelines.library.datasets.samples import query_crops
-from stages.backbone.photographs import open_photograph
 from stages.record.pfs_names import NAMES_FILE, escape_path, unescape
 from tests.pipelines.conftest import WaitForJobs
 
@@ -40,7 +38,9 @@ def held(repo: Repository) -> dict[str, bytes]:
 
 
 def test_a_file_is_an_entry(connection: Connection, repo: Repository, tmp_path: Path) -> None:
-    asked = queries.put(connection, [file(tmp_path / "a b [1].jpg", b"one"), file(tmp_path / "c.jpg", b"two")])
+    asked = queries.put(
+        connection, queries.find([file(tmp_path / "a b [1].jpg", b"one"), file(tmp_path / "c.jpg", b"two")])
+    )
     assert (asked.entries, asked.files, asked.left_out) == (["a b [1].jpg", "c.jpg"], 2, [])
     assert held(repo) == {"a b [1].jpg": b"one", "c.jpg": b"two"}
 
@@ -51,7 +51,7 @@ def test_a_directory_is_an_entry_with_a_list_of_its_names(
     for name in ("b.jpg", "sub/a #1.jpg", "sub/😀.jpg"):
         file(tmp_path / "my trip" / name, name.encode())
     heard: list[int] = []
-    asked = queries.put(connection, [tmp_path / "my trip"], heard.append)
+    asked = queries.put(connection, queries.find([tmp_path / "my trip"]), heard.append)
     assert (asked.entries, asked.files, sum(heard)) == (["my trip"], 3, 3)
     listed = held(repo).pop(f"my trip/{NAMES_FILE}").decode().splitlines()
     assert [unescape(line) for line in listed] == ["b.jpg", "sub/a #1.jpg", "sub/😀.jpg"]
@@ -62,49 +62,40 @@ def test_an_entry_is_replaced_by_one_of_any_kind(connection: Connection, repo: R
     directory = tmp_path / "one" / "entry"
     file(directory / "a.jpg")
     file(directory / "b.jpg")
-    queries.put(connection, [directory, file(tmp_path / "other", JPEG + b"stays")])
+    queries.put(connection, queries.find([directory, file(tmp_path / "other", JPEG + b"stays")]))
     (directory / "a.jpg").unlink()
-    queries.put(connection, [directory])
+    queries.put(connection, queries.find([directory]))
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
-    queries.put(connection, [file(tmp_path / "two" / "entry", JPEG + b"a file now")])
+    queries.put(connection, queries.find([file(tmp_path / "two" / "entry", JPEG + b"a file now")]))
     assert held(repo) == {"entry": JPEG + b"a file now", "other": JPEG + b"stays"}
-    queries.put(connection, [directory])
+    queries.put(connection, queries.find([directory]))
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
 
 
-def test_a_rename_in_a_directory_is_a_change(
-    preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
-) -> None:
-    for entry in ("trip", "other"):
-        (tmp_path / entry).mkdir()
-        for number, crop in enumerate(query_crops(open_photograph("cat"), "cat", 0)):
-            crop.save(tmp_path / entry / f"{number}.png")
-    wait_for_jobs(queries.put(preprocessing, [tmp_path / "trip", tmp_path / "other"]).commit)
-    (again,) = wait_for_jobs(queries.put(preprocessing, [tmp_path / "trip"]).commit)
+def test_a_rename_in_a_directory_is_a_change(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> None:
+    trip, other = (file(tmp_path / entry / "a.jpg", b"one").parent for entry in ("trip", "other"))
+    wait_for_jobs(queries.put(sheets, queries.find([trip, other])).commit)
+    (again,) = wait_for_jobs(queries.put(sheets, queries.find([trip])).commit)
     assert (again.processed, again.skipped) == (0, 2)
-    first = sorted((tmp_path / "trip").iterdir())[0]
-    first.rename(first.with_name("first.png"))
-    (renamed,) = wait_for_jobs(queries.put(preprocessing, [tmp_path / "trip"]).commit)
+    (trip / "a.jpg").rename(trip / "first.jpg")
+    (renamed,) = wait_for_jobs(queries.put(sheets, queries.find([trip])).commit)
     assert (renamed.processed, renamed.skipped) == (1, 1)
-    output = Repository(preprocessing, "preprocess-queries").good()
-    assert output is not None
-    told = b"".join(content for _, content in output.read_all("/queries/trip/*"))
-    assert b"trip/first.png" in told
-    assert first.name.encode() not in told
+    told = Repository(sheets, "render", renamed.id).read("/trip/neighbors.jsonl")
+    assert b"first.jpg" in told and b"a.jpg" not in told
 
 
 def test_long_names_stay_distinct_or_are_refused(connection: Connection, repo: Repository, tmp_path: Path) -> None:
-    asked = queries.put(connection, [file(tmp_path / LONG, b"long")])
+    asked = queries.put(connection, queries.find([file(tmp_path / LONG, b"long")]))
     (entry,) = (path.strip("/") for path in repo.list())
     assert asked.entries == [LONG]
     assert queries.true_name(connection, entry) == LONG
-    queries.put(connection, [file(tmp_path / LONG, b"again")])
+    queries.put(connection, queries.find([file(tmp_path / LONG, b"again")]))
     assert list(held(repo).values()) == [b"again"]
     twin = file(tmp_path / LONG.replace(".jpg", ".png"))
     with pytest.raises(LookalikeError, match="rename this one"):
-        queries.put(connection, [twin])
+        queries.put(connection, queries.find([twin]))
     with pytest.raises(LookalikeError, match="begin alike"):
-        queries.put(connection, [tmp_path / LONG, twin])
+        queries.put(connection, queries.find([tmp_path / LONG, twin]))
     assert list(held(repo).values()) == [b"again"]
 
 
@@ -113,7 +104,7 @@ def test_a_question_goes_with_the_pictures(name: str, connection: Connection, re
     """A file becomes a directory for it; that of a directory is replaced, and the list of names does not have it."""
     trip = file(tmp_path / "trip" / "a.jpg", b"one").parent
     file(trip / "question.json", b"{}")
-    asked = queries.put(connection, [trip, file(tmp_path / name, b"two")], question=b'{"k": 2}\n')
+    asked = queries.put(connection, queries.find([trip, file(tmp_path / name, b"two")]), question=b'{"k": 2}\n')
     assert sorted(asked.entries) == sorted(["trip", name])
     files = {f"{name}/{name}": b"two", f"{name}/question.json": b'{"k": 2}\n', "trip/question.json": b'{"k": 2}\n'}
     found = held(repo)
@@ -121,13 +112,13 @@ def test_a_question_goes_with_the_pictures(name: str, connection: Connection, re
     assert found == {**files, "trip/a.jpg": b"one", f"trip/{NAMES_FILE}": b"a.jpg\n"}
     entries = {path.strip("/") for path in repo.list()}
     assert sorted(queries.true_name(connection, each) for each in entries) == sorted(["trip", name])
-    queries.put(connection, [trip])
+    queries.put(connection, queries.find([trip]))
     assert held(repo)["trip/question.json"] == b"{}"
 
 
 def test_entries_are_reported_by_their_true_names(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     file(tmp_path / LONG / "sub" / "a.jpg")
-    queries.put(connection, [tmp_path / LONG])
+    queries.put(connection, queries.find([tmp_path / LONG]))
     (entry,) = (path.strip("/") for path in repo.list())
     assert queries.true_name(connection, entry) == LONG
     repo.write([DeleteFile(f"/{entry}/"), PutFile("/plain", b"x")])
@@ -144,13 +135,13 @@ def test_unusable_queries_are_reported(connection: Connection, repo: Repository,
         ([good, file(tmp_path / "sub" / "a.jpg")], r"two of the queries are called a\.jpg"),
     ):
         with pytest.raises(LookalikeError, match=said):
-            queries.put(connection, paths)
+            queries.put(connection, queries.find(paths))
     assert held(repo) == {}
 
 
 def test_skipped_files_are_reported(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     file(tmp_path / "trip" / "a.jpg")
     (tmp_path / "trip" / "dead.jpg").symlink_to(tmp_path / "gone")
-    asked = queries.put(connection, [tmp_path / "trip"])
+    asked = queries.put(connection, queries.find([tmp_path / "trip"]))
     assert asked.left_out == [f"{tmp_path}/trip/dead.jpg: a broken link"]
     assert asked.files == 1

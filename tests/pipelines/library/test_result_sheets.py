@@ -9,6 +9,7 @@ from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import queries, result_folders, result_sheets
 from pipelines.library.picture_sources import PictureSource
+from pipelines.library.queries import QueryEntries
 from pipelines.library.result_sheets import directory_name, export
 from tests.pipelines.conftest import WaitForJobs
 
@@ -23,7 +24,7 @@ def ask(connection: Connection, wait_for_jobs: WaitForJobs, directory: Path, **c
     for name, content in contents.items():
         (directory / name).write_text(content)
     groups = [[PictureSource(name, directory / name, len(content))] for name, content in contents.items()]
-    asked = queries.put_files(connection, groups)
+    asked = queries.put(connection, QueryEntries(groups))
     assert [job.state for job in wait_for_jobs(asked.commit)] == ["success"]
     return asked.commit
 
@@ -40,12 +41,15 @@ def to(tmp_path: Path) -> Path:
 def test_all_sheets_or_the_wanted_ones(
     sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
 ) -> None:
-    ask(sheets, wait_for_jobs, tmp_path, a="A", b="B", c="C")
-    assert [each.entry for each in export(sheets, to)] == ["a", "b", "c"]
-    assert sorted(path.name for path in to.iterdir()) == [result_folders.MARK, "a", "b", "c"]
-    wanted = export(sheets, tmp_path / "wanted", ["c", "a"])
-    assert [(each.entry, read(each)) for each in wanted] == [("c", "C"), ("a", "A")]
+    names = [f"q{number:02}" for number in range(13)]
+    ask(sheets, wait_for_jobs, tmp_path, **{name: name.upper() for name in names})
+    assert [each.entry for each in export(sheets, to)] == names
+    assert sorted(path.name for path in to.iterdir()) == [result_folders.MARK, *names]
+    wanted = export(sheets, tmp_path / "wanted", ["q12", "q00"])
+    assert [(each.entry, read(each)) for each in wanted] == [("q12", "Q12"), ("q00", "Q00")]
     assert sorted(path.name for path in wanted[0].directory.iterdir()) == FILES
+    with pytest.raises(LookalikeError, match=r"for nosuch; these queries have one: q00, .*, q09 and 3 more$"):
+        export(sheets, to, ["nosuch"])
 
 
 def test_directories_are_named_like_their_entries(
@@ -60,30 +64,22 @@ def test_directories_are_named_like_their_entries(
     assert all(each.directory.parent == to for each in found)
 
 
-def test_a_sheet_is_replaced_and_nothing_else_is_touched(
+def test_a_sheet_is_replaced_and_nothing_else_is_touched_and_earlier_ones_are_there(
     sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
 ) -> None:
-    ask(sheets, wait_for_jobs, tmp_path, a="old")
+    first = ask(sheets, wait_for_jobs, tmp_path, a="old")
     (to / "a").mkdir(parents=True)
     (to / "a" / "mine.jpg").write_text("a picture of the user's")
     export(sheets, to)
-    ask(sheets, wait_for_jobs, tmp_path, a="new")
-    (sheet,) = export(sheets, to)
+    second = ask(sheets, wait_for_jobs, tmp_path, a="new", b="later")
+    sheet, _ = export(sheets, to)
     assert read(sheet) == "new"
     assert sorted(path.name for path in (to / "a").iterdir()) == [*FILES[:2], "mine.jpg", FILES[2]]
-
-
-def test_earlier_sheets(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path) -> None:
-    first = ask(sheets, wait_for_jobs, tmp_path, a="old")
-    second = ask(sheets, wait_for_jobs, tmp_path, a="new", b="later")
     assert [(each.entry, read(each)) for each in export(sheets, to, at=first)] == [("a", "old")]
     assert [(each.entry, read(each)) for each in export(sheets, to, at=second)] == [("a", "new"), ("b", "later")]
     assert [read(each) for each in export(sheets, to, ["a"], at="master^")] == ["old"]
     with pytest.raises(LookalikeError, match="no result sheet for b at commit .*; these queries have one: a"):
         export(sheets, to, ["b"], at=first)
-
-
-def test_a_missing_commit(sheets: Connection, to: Path) -> None:
     for at in ("nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"):
         with pytest.raises(LookalikeError, match="render has no commit .*`lookalike commits render` lists them"):
             export(sheets, to, at=at)
@@ -106,14 +102,6 @@ def test_without_sheets(connection: Connection, to: Path) -> None:
     assert not to.exists()
     with pytest.raises(LookalikeError, match=r"no result sheet for a, nor for any other .*lookalike status"):
         export(connection, to, ["a"])
-
-
-def test_many_known_entries_are_not_all_named(
-    sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
-) -> None:
-    ask(sheets, wait_for_jobs, tmp_path, **{f"q{number:02}": "x" for number in range(13)})
-    with pytest.raises(LookalikeError, match=r"for nosuch; these queries have one: q00, .*, q09 and 3 more$"):
-        export(sheets, to, ["nosuch"])
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The overview of the sheets in a directory, of real sheets and of strange ones."""
 
 import re
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from io import BytesIO
@@ -90,7 +91,9 @@ def test_sheets_of_earlier_calls_stay_and_other_directories_are_left_out(write: 
 
 
 def test_many_entries_have_pages_and_fewer_ones_remove_the_last(write: Write, tmp_path: Path) -> None:
-    sheets = [write(f"{n:03}.png") for n in range(101)]
+    one = write("000.png").directory
+    copies = [shutil.copytree(one, one.with_name(f"{n:03}.png")) for n in range(1, 101)]
+    sheets = [ResultSheet(each.name, each) for each in (one, *copies)]
     assert sheet_overview.write(tmp_path / "results", sheets) is not None
     first, second = (path.read_text("utf-8") for path in pages(tmp_path / "results"))
     assert [each[1] for each in entries(first, second)] == [f"{n:03}.png" for n in range(101)]

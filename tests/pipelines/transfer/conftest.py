@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.server.connection import Connection
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.transfer.libraries import put, shouting
@@ -26,15 +27,24 @@ def other(connection: Connection, unique: Unique) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def library(connection: Connection, wait_for_jobs: WaitForJobs) -> Connection:
+def history(connection: Connection) -> Connection:
     """A library with a history: pictures added, changed and removed, and a query."""
-    shouting(connection)
-    for repo in ("queries", "models"):
+    for repo in ("images", "queries", "models"):
         connection.client.create_repo(repo, project_name=connection.project)
     put(connection, "images", a="one", b="two", c="")
     put(connection, "queries", q="two")
     connection.client.create_repo("labels", project_name=connection.project)
     put(connection, "labels", l="a,cat")
     put(connection, "images", b="three", a=None)
-    wait_for_jobs(put(connection, "images", d="one"))
+    put(connection, "images", d="one")
     return connection
+
+
+@pytest.fixture
+def library(history: Connection, wait_for_jobs: WaitForJobs) -> Connection:
+    """The same, with a pipeline."""
+    shouting(history)
+    job = ProjectJobs(history).newest("shout")
+    assert job is not None
+    wait_for_jobs(job.id)
+    return history

@@ -15,6 +15,7 @@ from pipelines.client.commit_history import CommitHistory
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from tests.command import Command
+from tests.conditions import until
 from tests.pipelines.transfer.libraries import put
 
 pytestmark = pytest.mark.late_alone
@@ -132,8 +133,8 @@ def half(history: Connection, other: Connection, command: Command, there: Comman
     assert brought.stdin is not None
     with os.fdopen(os.dup(brought.stdin.fileno()), "wb") as pipe:
         pipe.write(whole[: len(whole) // 2])
-    while len(CommitHistory(other).commits("images")) < 1:
-        assert brought.poll() is None
+    until(lambda: CommitHistory(other).commits("images") or brought.poll() is not None)
+    assert brought.poll() is None
     return brought
 
 

@@ -26,6 +26,7 @@ NAMES = [*ids("0", 3), *ids("f", 2)]
 VECTORS = np.random.default_rng(1).normal(size=(5, 8)).astype(np.float32)
 ODD = "odd \udce9/ü.jpg"
 SHOWN = "odd \\xe9/ü.jpg"
+ENDINGS = (".parquet", ".npy", ".faiss")
 
 
 def put_index(connection: Connection, root: Path, metric: str = "euclidean") -> str:
@@ -92,32 +93,30 @@ def test_faiss_finds_with_it_what_is_near(as_user: Connection, command: Command,
     assert [each["id"] for each in lines(command.directory / "p.jsonl")] == NAMES
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".npy", ".faiss"])
-def test_the_same_commit_gives_the_same_bytes(
-    commit: str, command: Command, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
-    command.says("export", f"one{ending}", "--vectors", "--at", commit)
-    command.says("export", f"two{ending}", "--vectors")
-    one, two = ((command.directory / f"{name}{ending}").read_bytes() for name in ("one", "two"))
-    assert one == two
+def test_the_same_commit_gives_the_same_bytes(commit: str, command: Command) -> None:
+    for ending in ENDINGS:
+        command.says("export", f"one{ending}", "--vectors", "--at", commit)
+        command.says("export", f"two{ending}", "--vectors")
+        one, two = ((command.directory / f"{name}{ending}").read_bytes() for name in ("one", "two"))
+        assert one == two
     assert not list(command.directory.glob("*.part"))
 
 
-@pytest.mark.parametrize("ending", [".parquet", ".npy", ".faiss"])
 def test_vectors_come_some_at_a_time(
-    as_user: Connection, commit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+    as_user: Connection, commit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned, whole, parts = vector_export.plan(as_user), list[int](), list[int]()
-    vector_export.write(planned, tmp_path / f"whole{ending}", whole.append)
+    planned = vector_export.plan(as_user)
+    whole, parts = list[int](), list[int]()
+    for ending in ENDINGS:
+        vector_export.write(planned, tmp_path / f"whole{ending}", whole.append)
     monkeypatch.setattr(vector_export, "_BATCH", 2)
-    vector_export.write(planned, tmp_path / f"parts{ending}", parts.append)
-    assert (whole, parts) == ([3, 2], [2, 1, 2])
-    if ending == ".parquet":
-        tables = [pq.read_table(tmp_path / f"{name}{ending}") for name in ("whole", "parts")]
-        assert tables[0].equals(tables[1])
-    else:
-        contents = [(tmp_path / f"{name}{ending}").read_bytes() for name in ("whole", "parts")]
-        assert contents[0] == contents[1]
+    for ending in ENDINGS:
+        vector_export.write(planned, tmp_path / f"parts{ending}", parts.append)
+    assert (whole, parts) == ([3, 2] * 3, [2, 1, 2] * 3)
+    tables = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts")]
+    assert tables[0].equals(tables[1])
+    for ending in ENDINGS[1:]:
+        assert (tmp_path / f"whole{ending}").read_bytes() == (tmp_path / f"parts{ending}").read_bytes()
 
 
 def test_refusals_say_what_to_do(as_user: Connection, command: Command, tmp_path: Path) -> None:

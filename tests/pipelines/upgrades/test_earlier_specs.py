@@ -26,25 +26,25 @@ ROOT = SHIPPED_SPECS.parent
 INSTALLED = {draft.name: draft for draft in map(drafts.read, optional_specs.files(SHIPPED_SPECS))}
 
 
-def _git(*arguments: str) -> str:
-    found = subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=False)
+def _git(*arguments: str, given: str = "") -> str:
+    command = ["git", "-C", str(ROOT), *arguments]
+    found = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     return found.stdout if found.returncode == 0 else ""
 
 
 @cache
 def _earlier() -> dict[str, list[Mapping[str, Any]]]:
     """The distinct specifications of each pipeline over the history, as documents."""
-    found: dict[str, dict[str, Mapping[str, Any]]] = {}
-    names = set()
-    for commit in _git("log", "--format=%H", "--", "specs").split():
-        for line in _git("ls-tree", "-r", commit, "--", "specs").splitlines():
-            details, path = line.split("\t")
-            if path.endswith(".json") and "/overlays/" not in path:
-                names.add(details.split()[2])
-    for blob in sorted(names):
-        document = json.loads(_git("cat-file", "blob", blob))
-        found.setdefault(document["pipeline"]["name"], {})[blob] = document
-    return {name: list(each.values()) for name, each in found.items()}
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    changes = _git("log", "-m", "--raw", "--no-abbrev", "--no-renames", "--diff-filter=d", "--format=", "--", "specs")
+    files = (line.split("\t") for line in changes.splitlines())
+    blobs = {facts.split()[3] for facts, path in files if path.endswith(".json") and "/overlays/" not in path}
+    text = _git("cat-file", "--batch=", given="\n".join(sorted(blobs)))
+    while text := text.lstrip():
+        document, end = json.JSONDecoder().raw_decode(text)
+        found.setdefault(document["pipeline"]["name"], []).append(document)
+        text = text[end:]
+    return found
 
 
 def _deployed(document: Mapping[str, Any], recorded: bool) -> Any:

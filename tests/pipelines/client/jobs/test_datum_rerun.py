@@ -45,7 +45,7 @@ def judged(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -
     return job
 
 
-def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
+def test_a_failed_datum_fails_again_and_its_inputs_are_kept_as_long_as_there_are_any(
     judged: Job, connection: Connection, tmp_path: Path
 ) -> None:
     jobs = ProjectJobs(connection)
@@ -66,8 +66,15 @@ def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
     assert jobs.newest("judge") == judged
     assert Repository(connection, "judge", judged.id, type_="meta").hashes("/") == before
 
+    connection.client.delete_repo("in", force=True, project_name=connection.project)
+    with pytest.raises(grpc.RpcError, match="the commits of in are gone"):
+        datum_rerun.run(connection, judged, datum, tmp_path / "gone", lambda text, user: None)
+    assert not (tmp_path / "gone").exists()
 
-def test_its_output_is_compared_with_the_record(judged: Job, connection: Connection, tmp_path: Path) -> None:
+
+def test_its_output_is_compared_with_the_record_and_what_is_missing_is_named(
+    judged: Job, connection: Connection, tmp_path: Path
+) -> None:
     failed = {each.datum for each in JobDatums(connection, judged).failed(2)}
     (good,) = {each.id for each in JobDatums(connection, judged)} - failed
     job, datum = datum_rerun.choose(connection, "judge", judged.id, good[:20])
@@ -75,9 +82,6 @@ def test_its_output_is_compared_with_the_record(judged: Job, connection: Connect
     rerun = datum_rerun.run(connection, job, datum, tmp_path / "kept", lambda text, user: None)
     assert (rerun.failed, rerun.failed_before, rerun.changed) == ("", "", ("/when",))
     assert (tmp_path / "kept" / "pfs" / "out" / "a").read_bytes() == b"good"
-
-
-def test_missing_jobs_and_datums(judged: Job, connection: Connection) -> None:
     for arguments, text in [
         (("judge", "0" * 32, ""), f"judge has no job {'0' * 32}"),
         (("judge", judged.id, "xyz"), f"judge@{judged.id} has no datum xyz"),
@@ -86,14 +90,6 @@ def test_missing_jobs_and_datums(judged: Job, connection: Connection) -> None:
             datum_rerun.choose(connection, *arguments)
     with pytest.raises(grpc.RpcError, match='none" not found'):
         datum_rerun.choose(connection, "none", "", "")
-
-
-def test_a_datum_whose_inputs_are_deleted(judged: Job, connection: Connection, tmp_path: Path) -> None:
-    datum = JobDatums(connection, judged).failed(1)[0].datum
-    connection.client.delete_repo("in", force=True, project_name=connection.project)
-    with pytest.raises(grpc.RpcError, match="the commits of in are gone"):
-        datum_rerun.run(connection, judged, datum, tmp_path / "kept", lambda text, user: None)
-    assert not (tmp_path / "kept").exists()
 
 
 def test_the_command_reports_it(judged: Job, as_user: Connection, command: Command) -> None:

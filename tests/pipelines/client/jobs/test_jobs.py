@@ -12,6 +12,7 @@ from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection
 from pipelines.cluster import pipeline_status
 from pipelines.commands.kit import display
+from tests.conditions import until
 from tests.pipelines.stand_ins import deploy_specs, shell_spec, wait_for
 
 
@@ -61,10 +62,12 @@ def test_the_status_shows_it_and_explains_the_counts_of_a_cluster(
     connection: Connection, like_a_cluster: Connection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commit = running(connection, tmp_path)
-    while not (job := pipeline_status.read(connection, ["slow"]).pipelines[0].job) or not any(
-        each.paths for each in job.busy
-    ):
-        pass
+
+    def at_work() -> bool:
+        job = pipeline_status.read(connection, ["slow"]).pipelines[0].job
+        return job is not None and any(each.paths for each in job.busy)
+
+    until(at_work)
     for server, explains in ((connection, False), (like_a_cluster, True)):
         display.show_status(pipeline_status.read(server, ["slow"]))
         said = capsys.readouterr().out

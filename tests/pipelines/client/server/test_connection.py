@@ -10,6 +10,7 @@ import pytest
 from pipelines.client.server.connection import ServerTarget, connect
 from pipelines.client.server.parallel_reads import parallel_reads
 from pipelines.errors import LookalikeError
+from tests.conditions import until
 from tests.pipelines.tcp_proxy import TcpProxy
 from tests.servers import OwnPort, Pachd, StartPachd
 
@@ -77,8 +78,7 @@ def test_reads_at_the_same_time_tell_of_an_outage_once(
     server.stop()
     with parallel_reads() as reads:
         found = [reads.submit(connection.retry, lambda: list(connection.client.list_repo())) for _ in range(8)]
-        while not said:
-            pass
+        until(lambda: said)
         start_pachd(tmp_path / "root", "--port", port)
         assert [each.result() for each in found] == [[]] * 8
     assert len({each for each in said if "does not answer" in each}) == 1

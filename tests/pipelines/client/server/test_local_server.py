@@ -42,7 +42,7 @@ def v2(path: Path) -> Any:
     return json.loads(path.read_text())["v2"]
 
 
-def test_up_starts_a_server_that_answers_and_down_stops_it_but_keeps_its_state(up: Up, tmp_path: Path) -> None:
+def test_up_starts_a_server_that_answers_and_down_stops_it_but_keeps_its_state_and_port(up: Up, tmp_path: Path) -> None:
     server = up()
     assert connect(target()).address == server.address
     connect(target()).client.create_repo("kept")
@@ -53,18 +53,27 @@ def test_up_starts_a_server_that_answers_and_down_stops_it_but_keeps_its_state(u
     assert local_server.down(tmp_path / "root") is None
     with pytest.raises(LookalikeError, match="server of the library in .*root is not running"):
         target()
-    up()
+    assert local_server.up(tmp_path / "root")[0].address == server.address
     assert connect(target()).client.inspect_repo("kept").repo.name == "kept"
 
 
-def test_pachctl_gets_its_old_context_back(up: Up, tmp_path: Path, own_configuration: Path) -> None:
+def test_pachctl_gets_its_old_context_back(
+    up: Up, tmp_path: Path, own_configuration: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a configuration that is a link, and for a user whose folder is called as the server is."""
+    (tmp_path / "localpachd").mkdir()
+    (tmp_path / "localpachd" / "__main__.py").write_text("raise SystemExit('the wrong one')")
+    monkeypatch.chdir(tmp_path)
     before: dict[str, Any] = {
         "user_id": "me",
         "v2": {"active_context": "work", "contexts": {"work": {"pachd_address": "grpc://work:1"}}},
     }
+    (tmp_path / "dotfiles").mkdir()
+    linked = tmp_path / "dotfiles" / "config.json"
+    linked.write_text(json.dumps(before))
+    linked.chmod(0o640)
     own_configuration.parent.mkdir()
-    own_configuration.write_text(json.dumps(before))
-    own_configuration.chmod(0o640)
+    own_configuration.symlink_to(linked)
     server = up()
     during = v2(own_configuration)
     assert during["active_context"] == CONTEXT
@@ -74,8 +83,8 @@ def test_pachctl_gets_its_old_context_back(up: Up, tmp_path: Path, own_configura
     }
     up(fresh=False)
     local_server.down(tmp_path / "root")
-    assert json.loads(own_configuration.read_text()) == before
-    assert stat.S_IMODE(own_configuration.stat().st_mode) == 0o640
+    assert own_configuration.is_symlink() and json.loads(linked.read_text()) == before
+    assert stat.S_IMODE(linked.stat().st_mode) == 0o640
     assert list(own_configuration.parent.iterdir()) == [own_configuration]
 
 
@@ -93,21 +102,6 @@ def test_a_project_and_a_context_chosen_meanwhile_stay(up: Up, tmp_path: Path, o
     assert v2(own_configuration) == {"active_context": "work", "contexts": {"work": {"pachd_address": "grpc://work:1"}}}
 
 
-def test_a_linked_configuration_stays_a_link_and_a_folder_of_the_users_is_not_taken_for_the_server(
-    up: Up, tmp_path: Path, own_configuration: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "localpachd").mkdir()
-    (tmp_path / "localpachd" / "__main__.py").write_text("raise SystemExit('the wrong one')")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "dotfiles").mkdir()
-    (tmp_path / "dotfiles" / "config.json").write_text("{}")
-    own_configuration.parent.mkdir()
-    own_configuration.symlink_to(tmp_path / "dotfiles" / "config.json")
-    up()
-    assert own_configuration.is_symlink()
-    assert CONTEXT in v2(tmp_path / "dotfiles" / "config.json")["contexts"]
-
-
 def test_after_a_crash_it_is_started_again_and_the_old_context_is_not_forgotten(
     up: Up, tmp_path: Path, own_configuration: Path
 ) -> None:
@@ -119,6 +113,7 @@ def test_after_a_crash_it_is_started_again_and_the_old_context_is_not_forgotten(
     assert local_server.down(tmp_path / "root") is None
     second = up()
     assert second.pid != first.pid
+    assert second.address.endswith(f":{(tmp_path / 'root' / 'port').read_text().strip()}")  # which it keeps from now on
     assert v2(own_configuration)["contexts"][CONTEXT]["pachd_address"] == second.address
     local_server.down(tmp_path / "root")
     assert v2(own_configuration)["active_context"] == "work"
@@ -158,13 +153,6 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path, own_configuration
     assert str(port) in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not own_configuration.exists()
-
-
-def test_a_library_keeps_its_port(up: Up, tmp_path: Path) -> None:
-    for _ in range(2):  # it is asked for another each time
-        address = up().address
-        local_server.down(tmp_path / "root")
-    assert local_server.up(tmp_path / "root")[0].address == address
 
 
 def test_a_new_library_takes_the_usual_port_or_a_free_one(

@@ -164,13 +164,13 @@ def test_query_entries_come_back(library: Library, tmp_path: Path) -> None:
     (tmp_path / "many").mkdir()
     for name in ("one.png", "many/a.png", "many/b.png"):
         (tmp_path / name).write_bytes(name.encode())
-    then = queries.put(library.connection, [tmp_path / "one.png", tmp_path / "many"]).commit
+    then = queries.put(library.connection, queries.find([tmp_path / "one.png", tmp_path / "many"])).commit
     before = dict(Repository(library.connection, "queries").read_all("/**"))
     queries.remove(library.connection, None)
     assert sorted(library.restore("--query", "one.png", "many", "--at", then)["restored"]) == ["many", "one.png"]
     assert dict(Repository(library.connection, "queries").read_all("/**")) == before
     (tmp_path / "one.png").write_bytes(b"changed")
-    queries.put(library.connection, [tmp_path / "one.png"])
+    queries.put(library.connection, queries.find([tmp_path / "one.png"]))
     assert "1 of them is there with other content: one.png" in library.refuses("--query", "one.png", "--at", then)
     done = library.restore("--query", "*", "--at", then, "--replace")
     assert (done["replaced"], done["unchanged"]) == (["one.png"], ["many"])

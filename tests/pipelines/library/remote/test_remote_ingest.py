@@ -1,12 +1,8 @@
 """Pictures at URLs put into a library on a real server, out of real web servers and a bucket: what is fetched, what is
 fetched again, and what is left when something breaks."""
 
-import ipaddress
 import random
-import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,16 +18,16 @@ from pipelines.library.remote import host_queue
 from pipelines.library.remote.fetch_journal import FetchJournal
 from pipelines.library.remote.picture_fetcher import PictureFetcher
 from pipelines.library.remote.picture_lists import ListProblem
-from pipelines.library.remote.picture_urls import PictureUrl, RemotePicture
+from pipelines.library.remote.picture_urls import PictureUrl
 from pipelines.library.remote.remote_ingest import RemoteIngest, RemoteResult
 from pipelines.library.snapshots import LibrarySnapshot
-from stages.files.url_fetcher import FetchLimits
 from tests.buckets import Bucket, serving
 from tests.conditions import until
+from tests.pipelines import forked_writers
+from tests.pipelines.forked_writers import HERE
 from tests.stages.serving.web_servers import Web, saying, web
 
-HERE = FetchLimits(bytes=1 << 20, seconds=20, allowed=(ipaddress.ip_network("127.0.0.0/8"),))
-ROOT = Path(__file__).parents[4]
+pytestmark = pytest.mark.late_alone
 
 
 class Site:
@@ -73,7 +69,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def put(
-    library: Connection, journal: Path, pictures: Iterable[RemotePicture | ListProblem], lot: int = 100
+    library: Connection, journal: Path, pictures: Iterable[PictureUrl | ListProblem], lot: int = 100
 ) -> tuple[RemoteResult, list[tuple[str, str]]]:
     failures: list[tuple[str, str]] = []
     opened = FetchJournal(journal)
@@ -86,8 +82,8 @@ def put(
         opened.close()
 
 
-def at(server: Web, paths: Iterable[str]) -> Iterator[RemotePicture]:
-    return (RemotePicture(PictureUrl(server.url(path), f"site{path}")) for path in paths)
+def at(server: Web, paths: Iterable[str]) -> Iterator[PictureUrl]:
+    return (PictureUrl(server.url(path), f"site{path}") for path in paths)
 
 
 def names(library: Connection, tmp_path: Path) -> set[str]:
@@ -128,9 +124,8 @@ def test_a_library_that_has_a_picture_already_keeps_it(library: Connection, tmp_
     assert (result.put, result.unchanged) == (0, 1)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_faults_that_pass_lose_nothing(library: Connection, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
+def test_faults_that_pass_lose_nothing(library: Connection, tmp_path: Path) -> None:
+    chance = random.Random(0)
     paths = [f"/{number}.pgm" for number in range(120)]
     site = Site(paths)
     for path in paths:
@@ -148,40 +143,40 @@ def test_a_bucket_is_listed_and_what_has_not_changed_is_not_asked_for(library: C
             Bucket.held[f"/photos/{name}"] = content
         fetcher = PictureFetcher(HERE)
 
-        def listed(url: str) -> list[RemotePicture]:
+        def listed(url: str) -> list[PictureUrl]:
             return list(fetcher.listed(url))
 
-        assert [each.picture.name for each in listed("s3://photos/p/")] == ["p/a.jpg", "p/sub/b.png"]
-        assert [each.picture.name for each in listed("s3://photos/p")] == ["p/a.jpg", "p/sub/b.png"]
-        assert [each.picture.name for each in listed("s3://photos/q.jpg")] == ["q.jpg"]
+        assert [each.name for each in listed("s3://photos/p/")] == ["p/a.jpg", "p/sub/b.png"]
+        assert [each.name for each in listed("s3://photos/p")] == ["p/a.jpg", "p/sub/b.png"]
+        assert [each.name for each in listed("s3://photos/q.jpg")] == ["q.jpg"]
         assert len(listed("s3://photos")) == 3
         result, failures = put(library, tmp_path / "journal", listed("s3://photos"))
         assert (result.put, failures) == (3, [])
         Bucket.held["/photos/p/a.jpg"] = b"new"
         result, _ = put(library, tmp_path / "journal", listed("s3://photos"))
         assert (result.put, result.replaced, result.unchanged) == (1, 1, 2)
-        missing = RemotePicture(PictureUrl("s3://photos/no.jpg", "no.jpg"))
+        missing = PictureUrl("s3://photos/no.jpg", "no.jpg")
         assert put(library, tmp_path / "journal", [missing])[1] == [("s3://photos/no.jpg", "there is no such object")]
     assert names(library, tmp_path) == {"photos/p/a.jpg", "photos/p/sub/b.png", "photos/q.jpg"}
 
 
 def test_pictures_that_a_list_holds_are_put(library: Connection, tmp_path: Path) -> None:
-    held = [RemotePicture(PictureUrl(f"a#{n}", f"a/{n}.pgm", {}, b"P5 1 1 255\n%d" % n)) for n in range(25)]
+    held = [PictureUrl(f"a#{n}", f"a/{n}.pgm", {}, b"P5 1 1 255\n%d" % n) for n in range(25)]
     result, failures = put(library, tmp_path / "journal", held, lot=10)
     assert (result.put, len(result.commits), failures) == (25, 3, [])
-    held[3] = RemotePicture(PictureUrl("a#3", "a/3.pgm", {}, b"P5 1 1 255\nx"))
+    held[3] = PictureUrl("a#3", "a/3.pgm", {}, b"P5 1 1 255\nx")
     result, _ = put(library, tmp_path / "journal", held)
     assert (result.put, result.replaced, result.unchanged) == (1, 1, 24)
 
 
 def test_each_failure_has_its_reason(library: Connection, tmp_path: Path) -> None:
     with web(Site(["/a.pgm", "/b.pgm"]).behave) as server:
-        urls: list[RemotePicture | ListProblem] = [
+        urls: list[PictureUrl | ListProblem] = [
             ListProblem("list.csv, line 7", "it has no URL"),
-            RemotePicture(PictureUrl(server.url("/a.pgm"), "one.pgm")),
-            RemotePicture(PictureUrl(server.url("/b.pgm"), "one.pgm")),
-            RemotePicture(PictureUrl(server.url("/a.pgm"), "one.pgm")),
-            RemotePicture(PictureUrl("http://10.0.0.1/a.pgm", "private.pgm")),
+            PictureUrl(server.url("/a.pgm"), "one.pgm"),
+            PictureUrl(server.url("/b.pgm"), "one.pgm"),
+            PictureUrl(server.url("/a.pgm"), "one.pgm"),
+            PictureUrl("http://10.0.0.1/a.pgm", "private.pgm"),
         ]
         result, failures = put(library, tmp_path / "journal", urls)
     assert result.put == 1
@@ -193,27 +188,25 @@ def test_each_failure_has_its_reason(library: Connection, tmp_path: Path) -> Non
     assert result.failures.total() == 3
 
 
-def test_a_broken_off_run_keeps_what_it_has_put(library: Connection, tmp_path: Path) -> None:
+def test_a_broken_off_run_keeps_what_it_has_put(
+    library: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = [f"/{number}.pgm" for number in range(40)]
     site = Site(paths)
 
     class Stop(Exception):
         pass
 
-    def stopping(server: Web) -> Iterator[RemotePicture]:
+    def stopping(server: Web) -> Iterator[PictureUrl]:
         for number, each in enumerate(at(server, paths)):
             if number == 30:
                 raise Stop
             yield each
 
     with web(site.behave) as server:
-        host_queue_window = host_queue.WINDOW
-        host_queue.WINDOW = 8
-        try:
-            with pytest.raises(Stop):
-                put(library, tmp_path / "journal", stopping(server), lot=10)
-        finally:
-            host_queue.WINDOW = host_queue_window
+        with monkeypatch.context() as patch, pytest.raises(Stop):
+            patch.setattr(host_queue, "WINDOW", 8)
+            put(library, tmp_path / "journal", stopping(server), lot=10)
         there = names(library, tmp_path)
         assert 10 <= len(there) < 40
         before = Counter(site.sent)
@@ -222,18 +215,6 @@ def test_a_broken_off_run_keeps_what_it_has_put(library: Connection, tmp_path: P
     assert names(library, tmp_path) == {f"site{path}" for path in paths}
     assert result.unchanged >= len(there)
     assert before.total() >= len(there)
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from pipelines.client.server.connection import ServerTarget, connect
-from tests.pipelines.library.remote.test_remote_ingest import at, put
-from tests.stages.serving.web_servers import Web
-address, project, journal, port = sys.argv[1:]
-library = connect(ServerTarget(address, project=project))
-put(library, Path(journal), at(Web(int(port)), [f"/{number}.pgm" for number in range(60)]), lot=10)
-"""
 
 
 def test_a_killed_run_is_gone_on_with(library: Connection, tmp_path: Path) -> None:
@@ -247,11 +228,9 @@ def test_a_killed_run_is_gone_on_with(library: Connection, tmp_path: Path) -> No
         site.behave(connection, path)
 
     with web(behave) as server:
-        arguments = [library.address, library.project, str(tmp_path / "journal"), str(server.port)]
-        process = subprocess.Popen([sys.executable, "-c", KILLED, *arguments], cwd=ROOT)
-        until(lambda: site.sent["stopped"] >= 1 and len(names(library, tmp_path)) >= 10)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        with forked_writers.start("urls", library, tmp_path / "journal", server.url("")) as process:
+            until(lambda: site.sent["stopped"] >= 1 and len(names(library, tmp_path)) >= 10)
+            process.kill()
         enough.set()
         there = names(library, tmp_path)
         assert 10 <= len(there) < 60
