@@ -1,4 +1,4 @@
-"""The commands of vectors that another model computed: put, listed, searched, removed."""
+"""The commands of vectors that another model computed: put, listed, removed."""
 
 import tempfile
 from collections.abc import Iterator
@@ -14,24 +14,17 @@ from pipelines.client.repository import DeleteFile
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit import optional_pipelines, progress
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.command_connection import (
-    choose_server,
-    open_connection,
-    open_server_connection,
-    open_write_connection,
-)
+from pipelines.commands.kit.command_connection import open_connection, open_write_connection
 from pipelines.commands.kit.job_completion import conclude
 from pipelines.commands.kit.options import AddressOption, JsonOption, WaitOption, YesOption, path
 from pipelines.commands.kit.terminal import complain, display_path, say, say_json
 from pipelines.errors import LookalikeError
-from pipelines.library.vectors import vector_plan, vector_repo, vector_search
+from pipelines.library.vectors import vector_plan, vector_repo
 from pipelines.library.vectors.vector_plan import KnownPictures, PlannedVectors, VectorProblem
 from pipelines.library.vectors.vector_repo import VectorRepo
 from pipelines.library.vectors.vector_source import VectorRow, VectorSource
 from stages.datum.text_format import counted
-from stages.files.question import DEFAULT_K, describe
 from stages.files.tables.vector_table import DIRECTORY, REPO, VectorTable
-from stages.knn.search_settings import LARGEST_K
 
 app = App()
 vectors_app = App(help="Search by vectors that another model has computed.", no_args_is_help=True)
@@ -217,40 +210,6 @@ def list_(
         )
     if not deployed:
         say(f"nothing searches them, since the pipeline {_INDEX} is not deployed: lookalike vectors add")
-
-
-@vectors_app.command(
-    examples=("lookalike vectors query holiday/beach.jpg", "lookalike vectors query 0001.png -k 5 --json")
-)
-def query(
-    pictures: Annotated[
-        list[str], typer.Argument(metavar="PICTURE", help="Pictures of the library, by id or path.", show_default=False)
-    ],
-    k: Annotated[
-        int, typer.Option("-k", min=1, max=LARGEST_K, help="The number of nearest pictures to list.")
-    ] = DEFAULT_K,
-    filter: Annotated[str, typer.Option(metavar="PATHS", help=describe("filter"))] = "",
-    where: Annotated[str, typer.Option(metavar="SQL", help=describe("where"))] = "",
-    as_json: JsonOption = False,
-    address: AddressOption = "",
-) -> None:
-    """List the pictures nearest to pictures of the library by these vectors.
-
-    `lookalike serve --vectors` answers the same in the browser and over HTTP."""
-    server = choose_server(address)
-    known = KnownPictures(vector_repo.read_pictures(open_server_connection(server)))
-    found = [known.named(each) for each in pictures]
-    if unknown := [reason for id, reason in found if not id]:
-        raise LookalikeError("; ".join(unknown))
-    question = {"k": k, "filter": filter, "where": where}
-    nearest = vector_search.nearest(server, [id for id, _ in found], question, say)
-    if as_json:
-        say_json({"queries": [{"id": id, "neighbors": of} for (id, _), of in zip(found, nearest, strict=True)]})
-        return
-    for name, of in zip(pictures, nearest, strict=True):
-        say(name)
-        for rank, near in enumerate(of, 1):
-            say(f"  {rank:>3}  {near['distance']:.4f}  {near['sources'][0]}")
 
 
 @vectors_app.command(examples=("lookalike vectors clear",))
