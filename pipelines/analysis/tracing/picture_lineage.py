@@ -88,8 +88,9 @@ class TraceSteps:
         return all(each.hash == found.hash for each, found in zip(known, now, strict=True) if found)
 
 
-MOST_SOURCES = 20
 _FACTS = tuple(each.name for each in fields(PictureOrigin) if each.name in Source._fields)
+
+MOST_SOURCES = 20
 """Most sources of one picture that are followed."""
 
 LARGEST_TABLE = 16 << 20
