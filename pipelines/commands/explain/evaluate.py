@@ -1,6 +1,6 @@
 """The command that evaluates the library's neighbours by labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,7 +87,7 @@ def evaluate(
         return
     optional_deployment.check(connection, evaluation.GROUP)
     for each in given:
-        _warn(each.problems)
+        say_first([f"left out {problem}" for problem in each.problems], _MOST_PROBLEMS)
     _put(connection, {each.name: each.content for each in given})
     with optional_pipelines.deployed(connection, evaluation.GROUP, once=once, yes=yes):
         if folders:
@@ -130,10 +130,6 @@ def _put(connection: Connection, content: Mapping[str, bytes]) -> None:
         conclude(connection, f"put {files(len(content))} into {first_files.LABELS}", commit, True)
     elif commit:
         progress.wait(connection, [commit])
-
-
-def _warn(problems: Sequence[str]) -> None:
-    say_first([f"left out {each}" for each in problems], _MOST_PROBLEMS)
 
 
 def _measures(metrics: Mapping[str, Any]) -> Table:

@@ -69,12 +69,9 @@ def duplicates(
     copy_groups.check(connection)
     with optional_pipelines.deployed(connection, copy_groups.GROUP, wait, once, yes) as ready:
         found = copy_groups.export(connection, output, with_near, folders) if ready else None
-    if found is None:
-        if as_json:
-            say_json(dict.fromkeys(FIELDS))
-        return
     if as_json:
-        say_json({name: getattr(found, name) for name in FIELDS})
+        say_json({name: getattr(found, name, None) for name in FIELDS})
+    if as_json or found is None:
         return
     where = f"both {folders[0]} and {folders[1]}" if folders else "the library"
     _show_exact(found, where, limit)

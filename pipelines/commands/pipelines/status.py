@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -69,7 +69,7 @@ def show_status(
     facts = library_overview.read(connection)  # later, so that the index of a job that has ended is counted
     if as_json:
         server = {"address": connection.address, "project": connection.project}
-        say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})
+        say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **asdict(found)})
         return
     say(f"server    {connection.address}, project {connection.project}")
     _show_overview(facts, found)
@@ -104,10 +104,6 @@ def _document(found: PipelineGraph, form: StatusFormat, title: str) -> str:
         if form == "mermaid"
         else f"{terminal_graph.render_text(found, terminal_graph.USUAL)}\n"
     )
-
-
-def _fields(found: ProjectStatus) -> dict[str, object]:
-    return {each.name: getattr(found, each.name) for each in fields(found)}
 
 
 def _show_overview(facts: LibraryOverview, found: ProjectStatus) -> None:
