@@ -17,7 +17,7 @@ from pipelines.commands.kit import optional_pipelines, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, YesOption, path
+from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, YesOption, output_option, path
 from pipelines.commands.kit.terminal import console, display_path, files, plain_table, say, say_all, say_first, say_json
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import counted, visible
@@ -53,9 +53,7 @@ def evaluate(
         bool,
         typer.Option("--labels-from-folders", help="Label each picture that no file labels with its folder's name."),
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the report.")] = Path(
-        "results/evaluation"
-    ),
+    output: Annotated[Path, output_option("The directory for the report.")] = Path("results/evaluation"),
     model: Annotated[
         list[str] | None,
         typer.Option(

@@ -18,7 +18,7 @@ from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, Project
 from pipelines.commands.kit import display
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, output_option
 from pipelines.commands.kit.terminal import display_path, say, say_json
 from pipelines.commands.pipelines import terminal_graph
 from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
@@ -47,10 +47,7 @@ def show_status(
             help="Show the repos and pipelines as a graph instead: on the terminal, or as svg or mermaid.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="With --graph: the file to write [default: stdout]."),
-    ] = None,
+    output: Annotated[Path | None, output_option("With --graph: the file to write [default: stdout].", "FILE")] = None,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
