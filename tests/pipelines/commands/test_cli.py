@@ -19,6 +19,8 @@ from tests.command import Command
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.stages.scenes import saved
 
+pytestmark = pytest.mark.late_alone
+
 SMALL = saved(Image.new("L", (8, 8)))
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
 

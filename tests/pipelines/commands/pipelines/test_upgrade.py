@@ -23,8 +23,7 @@ from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import SpecFiles, create_foreign, deploy_specs, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
-pytestmark = [pytest.mark.timeout(300)]
-
+pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
 FIRST = """
 { cat "$images"; echo "$LOOKALIKE_STAGE, K=$K"; } > "${LOCALPACHD_PFS:-/pfs}/out/$(basename "$images")"
@@ -97,6 +96,7 @@ def library(as_user: Connection, command: Command, wait_for_jobs: WaitForJobs) -
     return Library(as_user, command, wait_for_jobs)
 
 
+@pytest.mark.late_alone(False)
 def test_an_upgrade_and_the_way_back(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     command = library.command
