@@ -143,7 +143,7 @@ def test_add_asks_on_a_terminal_before_it_replaces(repos: Connection, command: C
     for answer, kept in (("n", b"1"), ("y", b"2")):
         keyboard, terminal = os.openpty()
         os.write(keyboard, f"{answer}\n".encode())
-        typed = command.as_process.start("add", "a.jpg", stdin=terminal)
+        typed = command.start("add", "a.jpg", stdin=terminal)
         _, asked = typed.communicate(timeout=60)
         assert "replace 1 picture by another of the same name (a.jpg)? `--into " in asked
         assert typed.returncode == (0 if answer == "y" else 1)

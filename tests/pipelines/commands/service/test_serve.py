@@ -111,7 +111,7 @@ def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command
     browser.chmod(0o755)
     command.environment |= {"BROWSER": str(browser), "DISPLAY": ":99"}
     ours, theirs = pty.openpty()
-    process = command.as_process.start("serve", "--port", "0", stdout=theirs)
+    process = command.start("serve", "--port", "0", stdout=theirs)
     try:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+\n", opened.read_text())
     finally:
