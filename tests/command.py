@@ -48,8 +48,7 @@ class Command:
 
     @property
     def as_process(self) -> "Command":
-        """The same, but each command is a Python of its own: for tests of signals, terminals, encodings, and `python
-        -m`."""
+        """The same, but each command is a Python of its own: for tests of interrupts, encodings, and `python -m`."""
         return replace(self, spawns=True)
 
     def run(self, *arguments: str | Path) -> CommandResult:

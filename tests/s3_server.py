@@ -18,6 +18,9 @@ from obstore.store import S3Store
 
 KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"}
 
+PAGE = 20
+"""Most keys of a page of a listing; Amazon has 1,000."""
+
 _REGION = "us-east-1"
 _PLACE = re.compile(r"Running on (http://127\.0\.0\.1:\d+)")
 
@@ -73,7 +76,8 @@ class S3Server:
 def s3_server(port: int = 0) -> Iterator[S3Server]:
     """A server without buckets; it ends with the `with` statement."""
     command = [sys.executable, "-P", "-u", "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    variables = {**os.environ, "MOTO_S3_DEFAULT_MAX_KEYS": str(PAGE)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=variables)
     try:
         assert process.stderr is not None
         found = next(found for line in process.stderr if (found := _PLACE.search(line)))

@@ -4,13 +4,15 @@ files that the stages exchange."""
 import json
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
 
 from pipelines.errors import LookalikeError
 from pipelines.library import stage_processes
+from stages.datum.file_cache import FileCache, default_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +33,24 @@ class StageDatum:
     out: Path
 
 
+@contextmanager
+def kept_files(store: FileCache | None = None) -> Iterator[tuple[FileCache, Path]]:
+    """The files of servers that are kept on this machine, and a directory on the same disk until the end of the block.
+    Then the files that were not used for the longest time go, if there are too many."""
+    store = store or FileCache(default_place())
+    with store.scratch() as scratch:
+        yield store, scratch
+    store.trim()
+
+
 def run(
     stage: str,
-    works: Iterable[StageDatum],
+    works: Sequence[StageDatum],
     environment: Mapping[str, str],
-    done: Callable[[int], None] = lambda _: None,
+    report: Callable[[int], None] = lambda _: None,
 ) -> None:
-    """Runs the stage on each datum in turn, with the variables of a specification; `done` hears how many of them have
-    begun. Raises LookalikeError with the stage's reason if one fails; the output may then be incomplete."""
+    """Runs the stage on each datum in turn, with the variables of a specification; `report` hears of each number of
+    datums that are done. Raises LookalikeError with the stage's reason if one fails; its output may be incomplete."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         datums = Path(scratch, "datums")
         datums.write_text("".join(f"{_line(work)}\n" for work in works), encoding="utf-8")
@@ -48,7 +60,7 @@ def run(
             process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=errors)
             try:
                 assert process.stdout is not None
-                _count(process.stdout, f"{stage}: ", done)
+                begun = _count(process.stdout, f"{stage}: ", report)
                 status = process.wait()
             except BaseException:
                 process.kill()
@@ -56,24 +68,16 @@ def run(
                 raise
             if status:
                 raise LookalikeError(_last_line(errors) or f"the stage {stage} ended with status {status}")
+    report(len(works) - max(begun - 1, 0))
 
 
 def run_pipeline(
     name: str, works: Sequence[StageDatum], environment: Mapping[str, str], report: Callable[[int], None]
 ) -> None:
-    """Runs the stage of one of our pipelines with its variables; `report` hears of each number of datums that are done.
-    Raises LookalikeError as `run` does."""
+    """Runs the stage of one of our pipelines with its variables, see `run`."""
     if environment.get("BACKEND") == "cuml":  # answers do not depend on it, and the process sees no GPU
         environment = {**environment, "BACKEND": "faiss"}
-    told = 0
-
-    def count(begun: int) -> None:
-        nonlocal told
-        report(begun - 1 - told)
-        told = begun - 1
-
-    run(name.removesuffix("-queries").replace("-", "_"), works, environment, count)
-    report(len(works) - told)
+    run(name.removesuffix("-queries").replace("-", "_"), works, environment, report)
 
 
 def _line(work: StageDatum) -> str:
@@ -81,13 +85,15 @@ def _line(work: StageDatum) -> str:
     return json.dumps({"inputs": inputs, "out": str(work.out)})
 
 
-def _count(output: IO[bytes], announcement: str, done: Callable[[int], None]) -> None:
-    """Reads the stage's output to its end. A stage announces each datum with a line of its inputs' paths."""
+def _count(output: IO[bytes], announcement: str, report: Callable[[int], None]) -> int:
+    """Reads the stage's output to its end; returns the number of datums that have begun. A stage announces each with a
+    line of its inputs' paths, when the one before it is done."""
     begun = 0
     for line in output:
         if line.startswith(announcement.encode()) and b":/" in line:
+            report(min(begun, 1))
             begun += 1
-            done(begun)
+    return begun
 
 
 def _last_line(errors: IO[bytes]) -> str:

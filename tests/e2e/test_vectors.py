@@ -231,7 +231,7 @@ def test_library_pictures_are_searched_by_these_vectors_and_others_refused(world
         held = ids(world)
         found = searches.search([QueryPicture(id=held["1/1.png"])], k=5)
         assert [each["sources"][0]["path"] for each in found["neighbors"]][:5] == expected
-        inside = searches.search([QueryPicture(id=held["1/1.png"])], filter="2/")
+        inside = searches.search([QueryPicture(id=held["1/1.png"])], k=5, filter="2/")
         assert {each["sources"][0]["path"][0] for each in inside["neighbors"]} == {"2"}
         assert found["model"]["name"] == found["model"]["sha256"] == "clip"
         by_vector = searches.search([], vector=vectors["1/1.png"], k=5)

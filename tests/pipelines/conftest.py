@@ -32,11 +32,12 @@ from tests.servers import LATE, Pachd, Unique
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test of the command that needs a server runs on a late one, and in `make test-all` also on one that does all at
-    once. Those marked `late_alone` do so in `make soak`. Those marked `versions` also run on one that answers as
-    2.12."""
+    once. Those marked `late_alone` do so in `make soak`, unless False takes that back from one of a module. Those
+    marked `versions` also run on one that answers as 2.12."""
     if "pachd" in metafunc.fixturenames and not metafunc.config.getoption(LATE) and "PACHD_ADDRESS" not in os.environ:
         at_once, late = pytest.param("localpachd", id="at-once"), pytest.param("late_localpachd", id="late")
-        both = "--soak" if metafunc.definition.get_closest_marker("late_alone") else "--all"
+        marker = metafunc.definition.get_closest_marker("late_alone")
+        both = "--all" if marker is None or marker.args == (False,) else "--soak"
         alone = not (metafunc.config.getoption(both) or metafunc.config.getoption("--soak"))
         newer = (
             [pytest.param("newer_localpachd", id="2.12")] if metafunc.definition.get_closest_marker("versions") else []

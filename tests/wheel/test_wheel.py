@@ -86,22 +86,26 @@ def clone(tmp_path: Path) -> tuple[Path, Path]:
     return directory, python
 
 
+NOTEBOOKS = """
+import os, sys
+for place in sys.argv[1:]:
+    os.chdir(place)
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("lookalike", "pipelines", "stages")]:
+        del sys.modules[name]
+    import lookalike
+    print(lookalike.Library.__module__, os.path.basename(lookalike.__file__))
+"""
+
+
 def test_notebooks_beside_and_in_a_clone_import_the_package(clone: tuple[Path, Path], installed: Installed) -> None:
     """A notebook's directory is the first in which Python looks, and the clone's name is that of the package."""
     directory, in_place = clone
     from_wheel = installed.program.with_name("python")
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    places = [directory.parent, directory, directory / "lookalike", directory / "specs"]
     for python in (in_place, from_wheel):
-        for at in (directory.parent, directory, directory / "lookalike", directory / "specs"):
-            said = subprocess.run(
-                [python, "-c", "import lookalike; print(lookalike.Library.__module__, lookalike.__file__)"],
-                cwd=at,
-                env=variables,
-                capture_output=True,
-                text=True,
-            )
-            module, _, file = said.stdout.strip().partition(" ")
-            assert (module, Path(file).name) == ("lookalike.library", "__init__.py"), (python, at, said.stderr)
+        said = subprocess.run([python, "-c", NOTEBOOKS, *places], env=variables, capture_output=True, text=True)
+        assert said.stdout.split() == ["lookalike.library", "__init__.py"] * len(places), (python, said)
 
 
 def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> None:

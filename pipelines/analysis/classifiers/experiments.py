@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pipelines.analysis.stage_runs import kept_files
 from pipelines.client import branches
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_sets import inspect_commit
@@ -22,7 +23,6 @@ from stages.classify.classifier_description import ClassifierDescription
 from stages.classify.training import run_records
 from stages.classify.training.run_records import TrainingRun
 from stages.datum.contract import StageError
-from stages.datum.file_cache import FileCache, default_place
 from stages.files.tables.label_table import LabelTable
 
 GROUP = "classify"
@@ -182,16 +182,15 @@ _LabelledPictures = set[tuple[str, str]]
 """The ids of pictures, each with its label."""
 
 
-def untrained(connection: Connection, trained: str, newest: str, store: FileCache | None = None) -> int:
+def untrained(connection: Connection, trained: str, newest: str) -> int:
     """The number of pictures in one commit of `labelled` that are not in another, or have another label there. trained:
     "" for none at all. Only segments that differ are read: tables of labelled pictures hold thumbnails."""
-    store = store or FileCache(default_place())
     old = [] if not trained else CommitTree(connection, LABELLED, trained).entries(_TABLES)
     new = CommitTree(connection, LABELLED, newest)
     known = {(each.path, each.hash) for each in old}
     different = [each for each in new.entries(_TABLES) if (each.path, each.hash) not in known]
     before = {each.path: each for each in old}
-    with store.scratch() as scratch:
+    with kept_files() as (store, scratch):
 
         def read(commit: str, entry: StoredFile) -> _LabelledPictures:
             path = scratch / entry.hash
@@ -202,9 +201,7 @@ def untrained(connection: Connection, trained: str, newest: str, store: FileCach
                 raise LookalikeError(f"{entry.name} of {LABELLED}: {error}") from error
             return set(zip(table.ids, table.labels, strict=True))
 
-        found = sum(
+        return sum(
             len(read(newest, each) - (read(trained, before[each.path]) if each.path in before else set()))
             for each in different
         )
-    store.trim()
-    return found

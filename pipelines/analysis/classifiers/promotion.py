@@ -14,7 +14,7 @@ from typing import Any
 from pipelines.analysis import stage_runs
 from pipelines.analysis.classifiers import experiments
 from pipelines.analysis.classifiers.experiments import LABELLED, PRODUCTION, SELECT, SHORT, ClassifierChoice
-from pipelines.analysis.stage_runs import StageDatum, StageInput
+from pipelines.analysis.stage_runs import StageDatum, StageInput, kept_files
 from pipelines.client import branches
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_tree import CommitTree
@@ -25,7 +25,7 @@ from pipelines.errors import LookalikeError
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE
 from stages.classify import classifier_description
 from stages.classify.training import run_records
-from stages.datum.file_cache import FileCache, default_place
+from stages.datum.file_cache import FileCache
 from stages.record import entry_paths
 
 _MEASURED = "promotion.json"
@@ -82,7 +82,7 @@ def candidate(connection: Connection, text: str = "") -> ClassifierChoice:
     )
 
 
-def measure(connection: Connection, wanted: ClassifierChoice, store: FileCache | None = None) -> PromotionTrial:
+def measure(connection: Connection, wanted: ClassifierChoice) -> PromotionTrial:
     """Evaluates a classifier, and the one in production, on the held-out pictures of the newest labels. Raises
     LookalikeError with the reason if that cannot be done."""
     current = experiments.production(connection, Lineage(connection))
@@ -91,8 +91,7 @@ def measure(connection: Connection, wanted: ClassifierChoice, store: FileCache |
         raise LookalikeError(
             f"{LABELLED} has no output yet, so there is nothing to measure with: see `lookalike status`"
         )
-    store = store or FileCache(default_place())
-    with store.scratch() as scratch:
+    with kept_files() as (store, scratch):
         fetch = partial(_fetch, connection, store, scratch)
         inputs = {
             "labelled": fetch("labelled", LABELLED, labelled.at, ()),
@@ -103,10 +102,8 @@ def measure(connection: Connection, wanted: ClassifierChoice, store: FileCache |
             inputs["current"] = fetch("current", SELECT, current.commit, _CLASSIFIER)
             inputs["current_models"] = fetch("current_models", "models", current.commit, _BACKBONE)
         out = scratch / "out"
-        out.mkdir()
         stage_runs.run("promotion", [StageDatum(inputs, out)], {})
         measured = json.loads((out / _MEASURED).read_bytes())
-    store.trim()
     return PromotionTrial(wanted, current, measured, current is not None and _is_older(connection, wanted, current))
 
 
@@ -154,7 +151,7 @@ class PictureLabels:
     labels: Sequence[tuple[str, float]]
 
 
-def labels(connection: Connection, entry: str, store: FileCache | None = None) -> list[PictureLabels]:
+def labels(connection: Connection, entry: str) -> list[PictureLabels]:
     """The labels of the pictures in a query entry, by name. Raises LookalikeError if nothing is in production, or the
     entry has no vectors."""
     promoted = experiments.production(connection, Lineage(connection))
@@ -166,17 +163,14 @@ def labels(connection: Connection, entry: str, store: FileCache | None = None) -
     files = [] if tree is None else tree.entries(f"/{home}/*")
     if tree is None or not files:
         raise LookalikeError(f"{VECTORS} has computed nothing for the query {entry}: see `lookalike status`")
-    store = store or FileCache(default_place())
-    with store.scratch() as scratch:
+    with kept_files() as (store, scratch):
         vectors, out = scratch / "vectors", scratch / "out"
-        out.mkdir()
         classifier = _fetch(connection, store, scratch, "classifier", SELECT, promoted.commit, _CLASSIFIER)
         for each in files:
             tree.place(store, each, vectors / Path(each.path).name)
         work = StageDatum({"classifier": classifier, "vectors": StageInput(vectors, home)}, out)
         stage_runs.run("label_vectors", [work], {})
         found = json.loads((out / _CLASSES).read_bytes())
-    store.trim()
     return [
         PictureLabels(each["source"], [(label["label"], label["probability"]) for label in each["labels"]])
         for each in found

@@ -1,7 +1,7 @@
 """Two runs compared: parameters, data, results, and the pictures on which they disagree. Knows no terminal."""
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,12 +123,8 @@ def _verdicts(
 
 
 def _right_in(found: list[RunDisagreement], right: str, wrong: str) -> list[RunDisagreement]:
-    def only() -> Iterator[RunDisagreement]:
-        for each in found:
-            if getattr(each, right) == each.label != getattr(each, wrong):
-                yield each
-
-    return sorted(only(), key=lambda each: each.source)
+    only = (each for each in found if getattr(each, right) == each.label != getattr(each, wrong))
+    return sorted(only, key=lambda each: each.source)
 
 
 def _some(items: list[Any]) -> CountWithExamples:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.analysis.time_travel import past_library
+from pipelines.analysis.time_travel.stage_workbench import StageWorkbench
 from pipelines.client.commit_sets import commit_at
 from pipelines.client.commit_tree import CommitTree
-from pipelines.client.server.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.library import backbone_push
 from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, BackboneSpec
 from stages.backbone.catalogue import find, unknown
-from stages.datum.file_cache import FileCache
 from stages.datum.text_format import visible
 
 METRICS = ("euclidean", "cosine")
@@ -72,19 +71,17 @@ def _both(given: Sequence[str], deployed: str, other: bool) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class DeployedLibrary:
-    """The deployed library as far as it concerns models: at a commit set, with pictures of a size in pixels. Made and
-    fetched models go into `scratch`."""
+class DeployedLibrary(StageWorkbench):
+    """The deployed library as far as it concerns models. Made and fetched ones go into `scratch`."""
 
-    connection: Connection
-    commit: str
-    image_size: int
-    store: FileCache
-    scratch: Path
+    @property
+    def image_size(self) -> int:
+        """The side of its pictures in pixels."""
+        return int(self.past.environments["preprocess"]["IMAGE_SIZE"])
 
     def deployed(self) -> SideModel:
         """The model that the library's answers are from."""
-        return self._of_commit(DEPLOYED, self.commit)
+        return self._of_commit(DEPLOYED, self.past.id)
 
     def model(self, named: str) -> SideModel:
         """The model of a name, a .keras file, or a commit of the repo `backbone_push`. Raises LookalikeError if there

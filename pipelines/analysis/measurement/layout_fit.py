@@ -45,7 +45,6 @@ def fit(connection: Connection, most: int = SAMPLE, seed: int = 0) -> FittedLayo
     with tempfile.TemporaryDirectory(prefix="lookalike-map-") as scratch:
         sample, out = Path(scratch, "sample"), Path(scratch, "out")
         sample.mkdir()
-        out.mkdir()
         chosen = chosen_rows({name: table.ids for name, table in library.segments.items()}, most)
         ids = [library.segments[name].ids[row] for name, row in chosen]
         np.save(sample / "ids.npy", np.array(ids, "S64"))

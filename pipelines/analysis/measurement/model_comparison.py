@@ -8,23 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipelines.analysis import stage_runs
 from pipelines.analysis.measurement import comparison_sides
-from pipelines.analysis.measurement.comparison_sides import ComparisonSide, SideModel
-from pipelines.analysis.stage_runs import StageDatum, StageInput
-from pipelines.analysis.time_travel import recomputation
+from pipelines.analysis.measurement.comparison_sides import ComparisonSide, DeployedLibrary, SideModel
+from pipelines.analysis.stage_runs import StageDatum, StageInput, kept_files
 from pipelines.analysis.time_travel.past_library import LIBRARY, PastLibrary
-from pipelines.analysis.time_travel.past_search import StepDisplay
+from pipelines.analysis.time_travel.recomputation import RecomputedLibrary
+from pipelines.analysis.time_travel.stage_workbench import StepDisplay
 from pipelines.client.backbones import vector_time
 from pipelines.client.commit_tree import CommitTree
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.repository import Repository
 from pipelines.client.server.connection import Connection
-from pipelines.client.stored_file import StoredFile
 from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets
 from pipelines.specifications import optional_specs, pipeline_specs
-from stages.datum.file_cache import FileCache, default_place
+from stages.datum.file_cache import FileCache
 from stages.datum.stage_version import STAGE
 from stages.datum.text_format import counted
 from stages.files.tables.index_table import TABLE
@@ -46,21 +44,15 @@ class ModelComparison:
 
 
 def compare(
-    connection: Connection,
-    model: Sequence[str],
-    metric: Sequence[str],
-    to: Path,
-    steps: StepDisplay,
-    store: FileCache | None = None,
+    connection: Connection, model: Sequence[str], metric: Sequence[str], to: Path, steps: StepDisplay
 ) -> ModelComparison:
     """Compares two sides (see `comparison_sides.choices`) on the newest evaluation, and writes the report to a
     directory below `to`. Raises LookalikeError, with the way out, if there is no evaluation or a side cannot be
     computed."""
-    store = store or FileCache(default_place())
-    with store.scratch() as scratch:
+    with kept_files() as (store, scratch):
         comparison = connection.retry(_Comparison.of, connection, store, scratch, steps)
         chosen = comparison_sides.choices(model, metric, comparison.metric)
-        models = {each.model: comparison.library.model(each.model) for each in chosen}
+        models = {each.model: comparison.model(each.model) for each in chosen}
         if len({(models[each.model].spec.sha256, each.metric) for each in chosen}) == 1:
             raise LookalikeError(
                 f"{chosen[0].model} and {chosen[1].model} are the same model: name two models, or two metrics"
@@ -71,7 +63,6 @@ def compare(
         ]
         directory = to / result_sheets.directory_name(_title(chosen))
         found = comparison.compared(evaluated, directory)
-    store.trim()
     return ModelComparison(found, directory)
 
 
@@ -84,16 +75,8 @@ class _Evaluated:
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison:
-    """The library that is compared on: the commit set of the newest evaluation, and the variables of its pipelines."""
-
-    connection: Connection
-    commit: str
-    environments: Mapping[str, Mapping[str, str]]
-    library: comparison_sides.DeployedLibrary
-    store: FileCache
-    scratch: Path
-    steps: StepDisplay
+class _Comparison(DeployedLibrary):
+    """The library that is compared on: that of the newest evaluation."""
 
     @classmethod
     def of(cls, connection: Connection, store: FileCache, scratch: Path, steps: StepDisplay) -> "_Comparison":
@@ -108,36 +91,34 @@ class _Comparison:
         names = [name for name in (*LIBRARY, _MEASURES) if name in infos]
         environments = {name: dict(infos[name].details.transform.env) for name in names}
         _must_be_ours(environments)
-        size = int(environments["preprocess"]["IMAGE_SIZE"])
-        library = comparison_sides.DeployedLibrary(connection, newest.at, size, store, scratch)
-        return cls(connection, newest.at, environments, library, store, scratch, steps)
+        return cls(connection, PastLibrary(newest.at, environments), store, scratch, steps)
 
     @property
     def metric(self) -> str:
         """The deployed one."""
-        return self.environments["index"].get("METRIC", "euclidean")
+        return self.past.environments["index"].get("METRIC", "euclidean")
 
     def evaluated(self, side: ComparisonSide, model: SideModel, place: Path) -> _Evaluated:
         """The rankings of a side: those of the pipelines if they are its own, or computed here below `place`."""
-        deployed = self.library.deployed()
-        one = model.spec.sha256 == deployed.spec.sha256
+        one = model.spec.sha256 == self.deployed().spec.sha256
         about = self._about(side, model)
         if one and side.metric == self.metric:
             tree = self._tree(_MEASURES)
             for each in tree.entries("/queries.parquet"):
                 tree.place(self.store, each, place / each.name)
             return _Evaluated(place, about | {"deployed": True})
-        past = PastLibrary(self.commit, comparison_sides.environment(self.environments, side, model.spec.image_size))
-        index = self._fetched("index", place) if one else self._index(side, model, past, place)
-        return _Evaluated(self._evaluated(past, index, place), about | {"deployed": False})
+        changed = comparison_sides.environment(self.past.environments, side, model.spec.image_size)
+        library = RecomputedLibrary(self.connection, PastLibrary(self.past.id, changed), self.store, place, self.steps)
+        index = self._fetched("index", place) if one else self._index(side, model, library)
+        return _Evaluated(self._ranked(library, index), about | {"deployed": False})
 
     def compared(self, evaluated: Sequence[_Evaluated], directory: Path) -> Mapping[str, Any]:
         """Writes the report of both sides; returns its values."""
         a, b = evaluated
-        trees = {name: CommitTree.at(self.connection, name, self.commit) for name in _SOURCES}
+        trees = {name: CommitTree.at(self.connection, name, self.past.id) for name in _SOURCES}
         commits = {name: tree.commit for name, tree in trees.items() if tree is not None}
         about = self.scratch / "about.json"
-        about.write_text(json.dumps({"a": a.about, "b": b.about, "commits": commits | {_MEASURES: self.commit}}))
+        about.write_text(json.dumps({"a": a.about, "b": b.about, "commits": commits | {_MEASURES: self.past.id}}))
         given = {
             "a": StageInput(a.directory, "a"),
             "b": StageInput(b.directory, "b"),
@@ -146,9 +127,9 @@ class _Comparison:
         index = self._tree("index")
         drawn = [*index.entries(f"/*/{TABLE}"), *index.entries(f"/*/{DIRECTORY}/*")]
         if sum(each.size for each in drawn) <= _SHOWN:
-            given["index"] = StageInput(self._placed("index", drawn, self.scratch / "shown"), "")
+            given["index"] = StageInput(self.fetch("index", index, drawn, self.scratch / "shown"), "")
         out = self.scratch / "report"
-        self._run("compare", [StageDatum(given, out)], {})
+        self.run("compare", [StageDatum(given, out)])
         directory.mkdir(parents=True, exist_ok=True)
         for each in sorted(out.iterdir()):
             shutil.copyfile(each, directory / each.name)
@@ -163,22 +144,21 @@ class _Comparison:
             "model": spec.sha256,
             "commit_of_models": model.commit,
             "image_size": spec.image_size,
-            "fit": self.environments["preprocess"].get("FIT", ""),
+            "fit": self.past.environments["preprocess"].get("FIT", ""),
             "metric": side.metric,
-            "k": int(self.environments[_MEASURES].get("K", "10")),
-            "stages": {name: values.get(STAGE, "") for name, values in self.environments.items()},
+            "k": int(self.past.environments[_MEASURES].get("K", "10")),
+            "stages": {name: values.get(STAGE, "") for name, values in self.past.environments.items()},
         }
 
-    def _index(self, side: ComparisonSide, model: SideModel, past: PastLibrary, place: Path) -> Path:
+    def _index(self, side: ComparisonSide, model: SideModel, library: RecomputedLibrary) -> Path:
         """The index of another model: from the pictures as they are normalised if it takes their size, or else from the
         files."""
-        same = model.spec.image_size == self.library.image_size
+        same = model.spec.image_size == self.image_size
         pipelines = LIBRARY[1 if same else 0 :]
-        place.mkdir(parents=True)
+        library.scratch.mkdir(parents=True)
         self.steps.say(self._announced(side, model, pipelines))
-        library = recomputation.RecomputedLibrary(self.connection, past, self.store, place, self.steps.counting)
         library.announced(pipelines, model.spec.image_size)  # refuses an empty library and a full disk
-        return library.index(pipelines, self.library.files(model))
+        return library.index(pipelines, self.files(model))
 
     def _announced(self, side: ComparisonSide, model: SideModel, pipelines: Sequence[str]) -> str:
         pictures = sum(self._tree("index").numbers("/*/index.json", "count"))
@@ -187,39 +167,24 @@ class _Comparison:
         work = f"computing {', '.join((*pipelines, _MEASURES))} of {of} here with {model.spec.name}"
         return f"{work}: {time}" if time else work
 
-    def _evaluated(self, past: PastLibrary, index: Path, place: Path) -> Path:
+    def _ranked(self, library: RecomputedLibrary, index: Path) -> Path:
         """The rankings from an index."""
-        ranked = place / _MEASURES
-        labels = StageInput(self._fetched("labels", place), "", self.commit)
-        work = StageDatum({"labels": labels, "index": StageInput(index, "", self.commit)}, ranked)
-        metric = past.environments["index"].get("METRIC", "euclidean")
-        self._run(_MEASURES, [work], {**past.environments[_MEASURES], "METRIC": metric})
+        ranked = library.scratch / _MEASURES
+        labels = StageInput(self._fetched("labels", library.scratch), "", self.past.id)
+        work = StageDatum({"labels": labels, "index": StageInput(index, "", self.past.id)}, ranked)
+        library.run(_MEASURES, [work], METRIC=library.past.environments["index"].get("METRIC", "euclidean"))
         return ranked
 
-    def _run(self, pipeline: str, works: Sequence[StageDatum], environment: Mapping[str, str]) -> None:
-        """Runs a stage here, with progress."""
-        for work in works:
-            work.out.mkdir(parents=True, exist_ok=True)
-        with self.steps.counting(pipeline, len(works)) as report:
-            stage_runs.run_pipeline(pipeline, works, environment, report)
-
     def _tree(self, repo: str) -> CommitTree:
-        tree = CommitTree.at(self.connection, repo, self.commit)
+        tree = CommitTree.at(self.connection, repo, self.past.id)
         if tree is None:
             raise LookalikeError(f"{repo} has no commit of the newest evaluation: run `lookalike evaluate` first")
         return tree
 
     def _fetched(self, repo: str, place: Path) -> Path:
         """All files of a repo, below `place`."""
-        return self._placed(repo, self._tree(repo).files(), place)
-
-    def _placed(self, repo: str, entries: Sequence[StoredFile], place: Path) -> Path:
         tree = self._tree(repo)
-        to = place / f"fetched-{repo}"
-        to.mkdir(parents=True, exist_ok=True)
-        with self.steps.transferring(f"fetching {repo}", sum(each.size for each in entries)) as report:
-            tree.place_all(self.store, entries, to, report)
-        return to
+        return self.fetch(repo, tree, tree.files(), place / f"fetched-{repo}")
 
 
 def _must_be_ours(environments: Mapping[str, Mapping[str, str]]) -> None:

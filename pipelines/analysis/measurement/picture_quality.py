@@ -36,10 +36,8 @@ TOO_MANY = f"not judged: the vectors of more than {_MOST:,} pictures are not com
 
 @dataclass(frozen=True, slots=True)
 class QualityReport:
-    """The lists of a library's pictures that stand out. directory: holds the page and the lines. commit: of the
-    index. pictures: of the library."""
+    """The lists of a library's pictures that stand out. commit: of the index. pictures: of the library."""
 
-    directory: Path
     commit: str
     pictures: int
     lists: Sequence[PictureFlaw]
@@ -55,7 +53,7 @@ def report(connection: Connection, to: Path) -> QualityReport:
     read = vector_export.plan(connection)
     usual, nearest = connection.retry(lambda: _nearest(read))
     lists = list(_lists(read.segments, usual, nearest, read.index))
-    found = QualityReport(to, read.index.at, read.facts.count, lists)
+    found = QualityReport(read.index.at, read.facts.count, lists)
     to.mkdir(parents=True, exist_ok=True)
     (to / FIRST).write_text(page(found.lists, found.pictures, found.commit[:12]), encoding="utf-8")
     (to / LINES).write_text("".join(map(_line, _listed(found.lists))), encoding="ascii")

@@ -1,10 +1,9 @@
 """The library of an earlier time: the variables of its pipelines then, the stages that have changed since, and the
 content of its repos."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pipelines.analysis.stage_runs import StageDatum, run_pipeline
 from pipelines.client import commit_sets
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.commit_tree import CommitTree
@@ -41,11 +40,6 @@ class PastLibrary:
     def short(self) -> str:
         """The id, for messages and names of directories."""
         return self.id[:_DIGITS]
-
-    def run(self, pipeline: str, works: Sequence[StageDatum], report: Callable[[int], None]) -> None:
-        """Runs the stage of a pipeline here, with its variables; `report` hears of the datums that are done. Raises
-        LookalikeError with the stage's reason if one fails."""
-        run_pipeline(pipeline, works, self.environments[pipeline], report)
 
     def empty(self) -> LookalikeError:
         """The error if there was nothing to compare with."""

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.analysis.stage_runs import StageDatum, StageInput
+from pipelines.analysis.stage_runs import StageDatum, StageInput, kept_files
 from pipelines.analysis.time_travel import past_library
 from pipelines.analysis.time_travel.past_library import PastLibrary
-from pipelines.analysis.time_travel.recomputation import RecomputedLibrary, StepProgress
+from pipelines.analysis.time_travel.recomputation import RecomputedLibrary
+from pipelines.analysis.time_travel.stage_workbench import StageWorkbench, StepDisplay
 from pipelines.client.commit_tree import CommitTree, batches
 from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
@@ -20,17 +21,8 @@ from pipelines.library.queries import QueryEntries, QueryUpload
 from pipelines.library.result_sheets import ResultSheet
 from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, TEXT_FILE, BackboneSpec
 from stages.datum.contract import load
-from stages.datum.file_cache import FileCache, default_place
+from stages.datum.file_cache import FileCache
 from stages.record import entry_paths
-
-
-@dataclass(frozen=True, slots=True)
-class StepDisplay:
-    """The ways to show long work: counted steps, bytes that come from the server, and lines."""
-
-    counting: StepProgress
-    transferring: StepProgress
-    say: Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +61,13 @@ def ask(
     asked = past_library.with_todays_code(then, now, spec.image_size) if todays_code else then
     _check_size(asked, spec)
     _check_kept(k, asked)
-    store = store or FileCache(default_place())
-    with store.scratch() as scratch:
+    with kept_files(store) as (store, scratch):
         entries = queries.lay_out(found.groups, scratch / "queries", question)
         work = _Question(connection, asked, store, scratch, steps, models, spec, list(entries))
         index = work.recomputed(again) if again else work.index()
         work.vectors()
         work.search(index)
         sheets = work.sheets(entries, to)
-    store.trim()
     return PastAnswers(QueryUpload(list(entries.values()), 0, commit, found.left_out, found.unreadable), sheets)
 
 
@@ -90,14 +80,9 @@ class _Segments:
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(StageWorkbench):
     """Entries asked of one past library. `scratch` holds the files of all stages, in directories named by pipeline."""
 
-    connection: Connection
-    past: PastLibrary
-    store: FileCache
-    scratch: Path
-    steps: StepDisplay
     models: CommitTree
     spec: BackboneSpec
     entries: Sequence[str]
@@ -116,15 +101,13 @@ class _Question:
 
         def bring(names: Sequence[str]) -> Path:
             wanted = [each for name in names for each in segments[name]]
-            with self.steps.transferring("fetching index", sum(each.size for each in wanted)) as report:
-                tree.place_all(self.store, wanted, self.scratch / "index", report)
-            return self.scratch / "index"
+            return self.fetch("index", tree, wanted, self.scratch / "index")
 
         return _Segments([[each.path for each in group] for group in batches(whole, self.store.most)], bring)
 
     def recomputed(self, pipelines: Sequence[str]) -> _Segments:
         """The index of then, computed again by these pipelines of the library with the code of today."""
-        work = RecomputedLibrary(self.connection, self.past, self.store, self.scratch, self.steps.counting)
+        work = RecomputedLibrary(self.connection, self.past, self.store, self.scratch, self.steps)
         self.steps.say(work.announced(pipelines, self.spec.image_size))
         place = work.index(pipelines, self._brought_models())
         names = sorted(each.name for each in place.iterdir()) if place.is_dir() else []
@@ -135,12 +118,12 @@ class _Question:
     def vectors(self) -> None:
         """Computes the vectors of the entries' pictures."""
         normalised = self.scratch / "preprocess-queries"
-        self._run("preprocess-queries", [
+        self.run("preprocess-queries", [
             StageDatum({"queries": StageInput(self.scratch / "queries" / each, each, self.past.id)}, normalised)
             for each in self.entries
         ])  # fmt: skip
         models = StageInput(self._brought_models(), "", self.models.commit)
-        self._run("features-queries", [
+        self.run("features-queries", [
             StageDatum({"models": models, "pictures": each}, self.scratch / "features-queries")
             for each in (
                 StageInput(normalised / "queries" / entry, f"queries/{entry}", self.past.id) for entry in self.entries
@@ -152,7 +135,7 @@ class _Question:
         buckets = sorted((self.scratch / "features-queries" / "queries").iterdir())
         for names in index.groups:
             place = index.bring(names)
-            self._run("search", [
+            self.run("search", [
                 StageDatum(
                     {
                         "index": StageInput(place / name, name, self.past.id),
@@ -176,16 +159,12 @@ class _Question:
             if (found / each).is_dir():
                 sides["search"] = StageInput(found / each, each, self.past.id)
             works.append(StageDatum(sides, self.scratch / "render"))
-        self._run("render", works)
+        self.run("render", works)
         sheets = []
         for each, name in entries.items():
             directory = to / f"{result_sheets.directory_name(name)}@{self.past.short}"
             sheets.append(result_sheets.copy_sheet(self.scratch / "render" / each, directory, name))
         return sheets
-
-    def _run(self, pipeline: str, works: Sequence[StageDatum]) -> None:
-        with self.steps.counting(pipeline, len(works)) as report:
-            self.past.run(pipeline, works, report)
 
     def _brought_models(self) -> Path:
         """The directory of the backbone of then."""
@@ -193,9 +172,7 @@ class _Question:
         if not place.is_dir():
             names = (MODEL_FILE, SPEC_FILE, SCALE_FILE, TEXT_FILE)
             files = [each for each in self.models.entries("/*") if each.name in names]
-            with self.steps.transferring("fetching model", sum(each.size for each in files)) as report:
-                for each in files:
-                    self.models.place(self.store, each, place / each.name, report)
+            self.fetch("model", self.models, files, place)
         return place
 
     def _check_model(self, index: CommitTree, segment: str) -> None:

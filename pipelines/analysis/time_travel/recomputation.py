@@ -3,26 +3,24 @@ output of the stages of then. Files are fetched in batches, and deleted once the
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
 from rich import filesize
 
-from pipelines.analysis.stage_runs import StageDatum, StageInput
+from pipelines.analysis.stage_runs import StageDatum, StageInput, run_pipeline
 from pipelines.analysis.time_travel import past_library
-from pipelines.analysis.time_travel.past_library import LIBRARY, PastLibrary
+from pipelines.analysis.time_travel.past_library import LIBRARY
+from pipelines.analysis.time_travel.stage_workbench import StageWorkbench
 from pipelines.client.commit_tree import CommitTree, batches
 from pipelines.client.jobs.datums import JobDatums
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.server.connection import Connection
 from pipelines.client.stored_file import StoredFile
 from pipelines.cluster import graph_text
 from pipelines.errors import LookalikeError
 from pipelines.library.snapshots import FETCHED
-from stages.datum.file_cache import FileCache
 from stages.datum.text_format import counted
 from stages.files import thumbnail_files, vector_files
 from stages.record import masks
@@ -50,19 +48,10 @@ _BESIDE = {
 _ROOM = 1.2
 """The disk that a stage's output takes, for each byte of its pixels."""
 
-StepProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Shows the progress of a step with that name and total; gives a function to call with each increment."""
-
 
 @dataclass(frozen=True, slots=True)
-class RecomputedLibrary:
-    """A library of an earlier time, below a scratch directory."""
-
-    connection: Connection
-    past: PastLibrary
-    store: FileCache
-    scratch: Path
-    counting: StepProgress
+class RecomputedLibrary(StageWorkbench):
+    """A library of an earlier time, below the scratch directory."""
 
     def announced(self, pipelines: Sequence[str], image_size: int) -> str:
         """A line about the work. Raises LookalikeError if the library is empty or does not fit on the disk."""
@@ -96,12 +85,13 @@ class RecomputedLibrary:
         for pipeline in pipelines:
             inputs = _Inputs(self, pipeline, pipelines)
             out = self.scratch / pipeline
+            variables = self.past.environments[pipeline]
             entries = self._entries(pipeline) if pipeline == pipelines[0] else self._local(_READS[pipeline][1])
-            with self.counting(pipeline, len(entries)) as report:
+            with self.steps.counting(pipeline, len(entries)) as report:
                 for group in batches(entries, _BATCH):
                     given = list(map(inputs.of, group))
                     more = backbone if pipeline == "features" else {}
-                    self.past.run(pipeline, [StageDatum({**more, **each}, out) for each in given], report)
+                    run_pipeline(pipeline, [StageDatum({**more, **each}, out) for each in given], variables, report)
                     for each in chain.from_iterable(each.values() for each in given):
                         _delete(each.path)
             out.mkdir(exist_ok=True)
@@ -146,12 +136,12 @@ class _Inputs:
     """The inputs of one pipeline's datums, in the output of the pipelines that are computed here or, of others,
     fetched."""
 
-    def __init__(self, library: RecomputedLibrary, pipeline: str, computed: Sequence[str]) -> None:
+    def __init__(self, bench: StageWorkbench, pipeline: str, computed: Sequence[str]) -> None:
         self._name, self._repo, _ = _READS[pipeline]
         self._beside = _BESIDE.get(pipeline, {})
-        self._commit, self._scratch = library.past.id, library.scratch
+        self._commit, self._scratch = bench.past.id, bench.scratch
         fetched = {self._repo, *(repo for repo, _ in self._beside.values())} - {*computed}
-        self._trees = {each: past_library.source(library.connection, each, self._commit) for each in fetched}
+        self._trees = {each: past_library.source(bench.connection, each, self._commit) for each in fetched}
 
     def of(self, entry: StoredFile) -> dict[str, StageInput]:
         """The inputs of a datum by name. Of those that are missing, the stage says what to do."""

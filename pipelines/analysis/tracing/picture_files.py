@@ -1,12 +1,11 @@
 """The places of pictures at one commit: the file that holds a picture of a true name, the pack that preprocess made of
-it, and the commit that put it there; and the tables of their vectors. Knows no index and no answers."""
+it, and the commit that put it there. Knows no index and no answers."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -16,7 +15,7 @@ from pipelines.client.stored_file import StoredFile
 from pipelines.library.snapshots import FETCHED
 from stages.files import coded_pictures, pack_tables
 from stages.files.pack_tables import PackRow
-from stages.record import block_names, entry_paths, masks, part_names, picture_containers
+from stages.record import block_names, masks, part_names, picture_containers
 from stages.record.framing import PictureSquare, unpadded
 from stages.record.pfs_names import is_block
 
@@ -228,34 +227,3 @@ class PictureFiles:
         self._packs[file] = pack
         row = pack.row(picture)
         return None if row is None else PackMember(part, pack, row)
-
-
-PARTITION = "partition"
-"""The pipeline between features and index."""
-
-
-class TablePaths(NamedTuple):
-    """The paths of the table that features wrote, and of the one that partition wrote, "" for a query."""
-
-    features: str
-    partition: str = ""
-
-
-def tables_of_entry(entry: str) -> TablePaths:
-    """The tables of an entry of the queries (a PFS name)."""
-    return TablePaths(f"/{entry_paths.directory(entry)}/images.parquet")
-
-
-def tables_of_part(lineage: Lineage, part: str, segment: str, at: str) -> TablePaths:
-    """The tables of a part of the library, and of a segment, at a commit set."""
-    directory = part_names.directory(part)
-    bucket = directory.partition("/")[0]
-    # The second is that of a pipeline with the glob /library/(*/*), for smaller datums.
-    possible = [f"/library/{segment}/{name}.parquet" for name in (bucket, directory.replace("/", "-"))]
-    there = (each for each in possible if lineage.file(PARTITION, each, at))
-    return TablePaths(f"/library/{directory}/{part}.parquet", next(there, possible[0]))
-
-
-def unknown_tables(segment: str) -> TablePaths:
-    """The directories of the tables of a picture of the library whose part is not known."""
-    return TablePaths("/library/", f"/library/{segment}/")

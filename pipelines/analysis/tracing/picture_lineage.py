@@ -9,16 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 
-from pipelines.analysis.tracing.picture_files import (
-    PARTITION,
-    PackMember,
-    PictureFile,
-    PictureFiles,
-    TablePaths,
-    tables_of_entry,
-    tables_of_part,
-    unknown_tables,
-)
+from pipelines.analysis.tracing.picture_files import PackMember, PictureFile, PictureFiles
 from pipelines.analysis.tracing.traces import PictureOrigin, SourceFile, TraceCheck, TraceModel, TracePicture, TraceStep
 from pipelines.client.jobs.datum_records import DatumRecord
 from pipelines.client.lineage import CommitDetails, Lineage
@@ -27,7 +18,7 @@ from stages.backbone.backbone_spec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.datum.contract import StageError
 from stages.datum.stage_version import STAGE
 from stages.files.tables.image_table import ImageTable
-from stages.record import part_names
+from stages.record import entry_paths, part_names
 from stages.record.sources import Source
 
 
@@ -88,8 +79,12 @@ class TraceSteps:
         return all(each.hash == found.hash for each, found in zip(known, now, strict=True) if found)
 
 
-MOST_SOURCES = 20
+PARTITION = "partition"
+"""The pipeline between features and index."""
+
 _FACTS = tuple(each.name for each in fields(PictureOrigin) if each.name in Source._fields)
+
+MOST_SOURCES = 20
 """Most sources of one picture that are followed."""
 
 LARGEST_TABLE = 16 << 20
@@ -144,17 +139,22 @@ class PictureLineage:
 
     def _computed(self, side: PictureLocation, part: str) -> VectorSteps:
         """The steps that computed a vector of the picture, and dealt it to its segment."""
-        found = self._tables(side, part)
-        partition = self.steps.of(PARTITION, found.partition) if found.partition else None
-        return self.steps.of(side.features, found.features), partition
+        features, partition = self._tables(side, part)
+        return self.steps.of(side.features, features), self.steps.of(PARTITION, partition) if partition else None
 
-    def _tables(self, side: PictureLocation, part: str | None) -> TablePaths:
-        """part: None if it is not known."""
+    def _tables(self, side: PictureLocation, part: str | None) -> tuple[str, str]:
+        """The paths of the table that features wrote, and of the one that partition wrote, "" for a query; those of
+        their directories if the part is not known."""
         if side.above:
-            return tables_of_entry(side.above)
+            return f"/{entry_paths.directory(side.above)}/images.parquet", ""
+        dealt = f"/library/{side.segment}/"
         if part is None:
-            return unknown_tables(side.segment)
-        return tables_of_part(self._lineage, part, side.segment, self._commit)
+            return "/library/", dealt
+        directory = part_names.directory(part)
+        # The second is that of a pipeline with the glob /library/(*/*), for smaller datums.
+        possible = [f"{dealt}{name}.parquet" for name in (directory.partition("/")[0], directory.replace("/", "-"))]
+        there = (each for each in possible if self._lineage.file(PARTITION, each, self._commit))
+        return f"/library/{directory}/{part}.parquet", next(there, possible[0])
 
     def _buckets(self, pipeline: str) -> int:
         """The number of parts of lone pictures, as preprocess had it."""
@@ -181,10 +181,10 @@ class PictureLineage:
         """An origin whose file or pack cannot be found."""
         self.check("preprocess made a picture of this id from each source", False)
         gone, unknown = "no pack of this commit holds it", "the part of this picture is not known"
-        found = self._tables(side, None)
+        features, dealt = self._tables(side, None)
         file, preprocess = SourceFile(side.repo, "", note=gone), TraceStep(side.preprocess, "", note=gone)
-        partition = TraceStep(PARTITION, found.partition, note=unknown) if found.partition else None
-        return PictureOrigin(name, file, preprocess, TraceStep(side.features, found.features, note=unknown), partition)
+        partition = TraceStep(PARTITION, dealt, note=unknown) if dealt else None
+        return PictureOrigin(name, file, preprocess, TraceStep(side.features, features, note=unknown), partition)
 
     def _check_tables(self, side: PictureLocation, features: TraceStep, partition: TraceStep | None) -> None:
         of = "query" if side.above else "neighbour"

@@ -35,9 +35,30 @@ def trace(connection: Connection, entry: str, query: str = "", rank: int = 1, at
     entry: its true name. query: a name of a picture in it, or its id or the start of one; by default the first by name.
     Links that cannot be followed are told in the result. Raises LookalikeError if there is no such tile.
     """
-    return _Walk(
-        Lineage(connection), tile(connection, entry, query, rank, commit_at(connection, at) if at else "")
-    ).go()
+    lineage = Lineage(connection)
+    chosen = tile(connection, entry, query, rank, commit_at(connection, at) if at else "")
+    answer, near = chosen.answer, chosen.neighbour
+    descent = PictureLineage(lineage, chosen.commit, answer.backbone, answer.model)
+    search, segment = _search(lineage, chosen, descent)
+    asked = PictureLocation(
+        "queries", "preprocess-queries", "features-queries", answer.entry, answer.id, answer.sources
+    )
+    found = AnswerTrace(
+        entry=chosen.entry,
+        rank=chosen.rank,
+        k=answer.k,
+        metric=answer.metric,
+        distance=near.distance,
+        commit=chosen.commit,
+        began=commit_start(lineage.commit("render", chosen.commit)),
+        query=descent.pictured(asked),
+        neighbour=descent.pictured(PictureLocation(*_LIBRARY, near.id, near.sources, segment)),
+        index=descent.steps.of("index", f"/{segment}/index.json"),
+        search=search,
+        render=descent.steps.of("render", f"/{answer.entry}/neighbors.jsonl"),
+        model=descent.model(),
+    )
+    return replace(found, checks=descent.checked(found.steps))
 
 
 def picture(connection: Connection, id_: str, name: str, at: str) -> PictureTrace:
@@ -70,67 +91,31 @@ def _segment(lineage: Lineage, id_: str, at: str) -> tuple[str, dict[str, object
     raise LookalikeError(f"the index of commit {at[:12]} has no segment with the picture {id_[:12]}")
 
 
-class _Walk:
-    """One walk from a tile."""
+def _search(lineage: Lineage, chosen: SheetTile, descent: PictureLineage) -> tuple[TraceStep, str]:
+    """The step that found the neighbour, and the segment of the index in which it did."""
+    answer, neighbour = chosen.answer, chosen.neighbour
+    for table in lineage.files("search", f"/{answer.entry}/*.parquet", chosen.commit):
+        segment = table.path.rpartition("/")[2].removesuffix(".parquet")
+        if neighbour.id.startswith(segment):
+            found = _neighbours(lineage, table, answer.id)
+            if found is not None:
+                near = {each.id: each.distance for each in found}
+                same = neighbour.id in near and np.float32(near[neighbour.id]) == np.float32(neighbour.distance)
+                descent.check("search found this neighbour at this distance", same)
+                descent.check("search compared vectors of the answer's model", found.origin.model == answer.model)
+            return descent.steps.at(table), segment
+    gone = f"it has no table of the neighbour's segment for {chosen.entry}"
+    return TraceStep("search", f"/{answer.entry}/", note=gone), neighbour.id[:1]
 
-    def __init__(self, lineage: Lineage, chosen: SheetTile) -> None:
-        self._lineage = lineage
-        self._descent = PictureLineage(lineage, chosen.commit, chosen.answer.backbone, chosen.answer.model)
-        self._tile = chosen
 
-    def go(self) -> AnswerTrace:
-        """Follows every link."""
-        tile, descent = self._tile, self._descent
-        answer, near = tile.answer, tile.neighbour
-        search, segment = self._search()
-        asked = PictureLocation(
-            "queries", "preprocess-queries", "features-queries", answer.entry, answer.id, answer.sources
-        )
-        library = PictureLocation(*_LIBRARY, near.id, near.sources, segment)
-        trace = AnswerTrace(
-            entry=tile.entry,
-            rank=tile.rank,
-            k=answer.k,
-            metric=answer.metric,
-            distance=near.distance,
-            commit=tile.commit,
-            began=commit_start(self._lineage.commit("render", tile.commit)),
-            query=descent.pictured(asked),
-            neighbour=descent.pictured(library),
-            index=descent.steps.of("index", f"/{segment}/index.json"),
-            search=search,
-            render=descent.steps.of("render", f"/{answer.entry}/neighbors.jsonl"),
-            model=descent.model(),
-        )
-        return replace(trace, checks=descent.checked(trace.steps))
-
-    def _search(self) -> tuple[TraceStep, str]:
-        """The step that found the neighbour, and the segment of the index in which it did."""
-        answer, neighbour = self._tile.answer, self._tile.neighbour
-        for table in self._lineage.files("search", f"/{answer.entry}/*.parquet", self._tile.commit):
-            segment = table.path.rpartition("/")[2].removesuffix(".parquet")
-            if neighbour.id.startswith(segment):
-                found = self._neighbours(table)
-                if found is not None:
-                    near = {each.id: each.distance for each in found}
-                    same = neighbour.id in near and np.float32(near[neighbour.id]) == np.float32(neighbour.distance)
-                    self._descent.check("search found this neighbour at this distance", same)
-                    self._descent.check(
-                        "search compared vectors of the answer's model", found.origin.model == answer.model
-                    )
-                return self._descent.steps.at(table), segment
-        gone = f"it has no table of the neighbour's segment for {self._tile.entry}"
-        return TraceStep("search", f"/{answer.entry}/", note=gone), neighbour.id[:1]
-
-    def _neighbours(self, table: StoredFile) -> NeighbourTable | None:
-        if table.size > LARGEST_TABLE:
-            return None
-        asked = self._tile.answer.id
-        try:
-            content = io.BytesIO(self._lineage.read(table))
-            return NeighbourTable.read(content, lambda table: pc.equal(table["query"], asked).to_numpy())
-        except StageError:  # another version's
-            return None
+def _neighbours(lineage: Lineage, table: StoredFile, asked: str) -> NeighbourTable | None:
+    if table.size > LARGEST_TABLE:
+        return None
+    try:
+        content = io.BytesIO(lineage.read(table))
+        return NeighbourTable.read(content, lambda table: pc.equal(table["query"], asked).to_numpy())
+    except StageError:  # another version's
+        return None
 
 
 _ID = re.compile("[0-9a-f]{6,64}")

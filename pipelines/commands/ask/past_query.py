@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pipelines.analysis.time_travel.past_search import StepDisplay
+from pipelines.analysis.time_travel.stage_workbench import StepDisplay
 from pipelines.commands.kit import interrupts, progress
 from pipelines.commands.kit.estimates import time_left
 from pipelines.commands.kit.terminal import console, say

@@ -16,7 +16,7 @@ from pipelines.commands.classify import classify_tables
 from pipelines.commands.kit import job_completion, optional_pipelines, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
-from pipelines.commands.kit.options import AddressOption, OnceOption, WaitOption, YesOption, path
+from pipelines.commands.kit.options import AddressOption, OnceOption, WaitOption, YesOption, output_option, path
 from pipelines.commands.kit.terminal import display_path, files, say
 from pipelines.errors import LookalikeError
 from stages.classify.report import training_words
@@ -50,9 +50,7 @@ def train(
             min=1, metavar="NUMBER", help="The same if so many labelled pictures were in no training, or nothing."
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the report.")] = Path(
-        "results/classify"
-    ),
+    output: Annotated[Path, output_option("The directory for the report.")] = Path("results/classify"),
     once: OnceOption = False,
     yes: YesOption = False,
     wait: WaitOption = True,

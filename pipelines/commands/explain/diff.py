@@ -19,7 +19,7 @@ from pipelines.client import commit_sets
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, output_option
 from pipelines.commands.kit.terminal import console, display_path, say, say_all, say_json
 from pipelines.library.content_cache import ContentCache, default_path
 from pipelines.library.queries import true_name
@@ -53,9 +53,7 @@ def diff(
             help=f"The most queries to show [default: {_ON_THE_TERMINAL}; {_ON_THE_PAGE} on the page].",
         ),
     ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write the page to.")
-    ] = Path("results"),
+    output: Annotated[Path, output_option("The directory to write the page to.")] = Path("results"),
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:

@@ -1,6 +1,6 @@
 """The command that evaluates the library's neighbours by labels."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ from pipelines.commands.kit import optional_pipelines, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
-from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, YesOption, path
+from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, YesOption, output_option, path
 from pipelines.commands.kit.terminal import console, display_path, files, plain_table, say, say_all, say_first, say_json
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import counted, visible
@@ -53,9 +53,7 @@ def evaluate(
         bool,
         typer.Option("--labels-from-folders", help="Label each picture that no file labels with its folder's name."),
     ] = False,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the report.")] = Path(
-        "results/evaluation"
-    ),
+    output: Annotated[Path, output_option("The directory for the report.")] = Path("results/evaluation"),
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -87,7 +85,7 @@ def evaluate(
         return
     optional_deployment.check(connection, evaluation.GROUP)
     for each in given:
-        _warn(each.problems)
+        say_first([f"left out {problem}" for problem in each.problems], _MOST_PROBLEMS)
     _put(connection, {each.name: each.content for each in given})
     with optional_pipelines.deployed(connection, evaluation.GROUP, once=once, yes=yes):
         if folders:
@@ -130,10 +128,6 @@ def _put(connection: Connection, content: Mapping[str, bytes]) -> None:
         conclude(connection, f"put {files(len(content))} into {first_files.LABELS}", commit, True)
     elif commit:
         progress.wait(connection, [commit])
-
-
-def _warn(problems: Sequence[str]) -> None:
-    say_first([f"left out {each}" for each in problems], _MOST_PROBLEMS)
 
 
 def _measures(metrics: Mapping[str, Any]) -> Table:

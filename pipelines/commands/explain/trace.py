@@ -23,7 +23,7 @@ from pipelines.client.commit_sets import commit_at
 from pipelines.client.server.connection import Connection
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, output_option
 from pipelines.commands.kit.terminal import console, display_path, say, say_json
 from pipelines.library.result_sheets import directory_name
 from stages.datum.text_format import visible
@@ -56,9 +56,7 @@ def trace(
     picture: Annotated[
         str, typer.Option(metavar="NAME|ID", help="In place of an entry: a picture of the library, by name or by id.")
     ] = "",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR|FILE", help="Where the page goes [default: results].")
-    ] = None,
+    output: Annotated[Path | None, output_option("Where the page goes [default: results].", "DIR|FILE")] = None,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:

@@ -4,12 +4,11 @@ and end with Ctrl-C."""
 import shlex
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from pipelines.client.branch_head import BranchHead
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import Connection, ServerTarget, connect
-from pipelines.client.server_choice import of_library, stopped, target
+from pipelines.client.server_choice import stopped, target
 from pipelines.commands.kit import interrupts
 from pipelines.commands.kit.terminal import display_path, say
 from pipelines.specifications.pipeline_specs import SOURCES
@@ -49,11 +48,6 @@ def open_connection(address: str) -> Connection:
 def open_write_connection(address: str) -> Connection:
     """The same for a command that writes: says where to, and finishes what killed commands have left open."""
     return open_written_server(choose_server(address))
-
-
-def open_library_connection(root: Path) -> Connection:
-    """The same for a command that writes to the library in a root."""
-    return open_written_server(of_library(root))
 
 
 def open_server_connection(server: ServerTarget) -> Connection:

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -38,6 +38,11 @@ ReferenceOption = Annotated[
 ]
 
 
+def output_option(help: str, metavar: str = "DIR") -> Any:
+    """The option of the place that a command writes to."""
+    return typer.Option("--output", "-o", metavar=metavar, help=help)
+
+
 def path(text: str) -> Path:
     """The parser of a path. An empty one would be the current directory, which nobody has named."""
     if not text:
@@ -61,9 +66,7 @@ PortOption = Annotated[
         help="The local server's port (0 takes a free one) [default: the library's, at first 30650 or a free one].",
     ),
 ]
-SheetsOption = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write result sheets to.")
-]
+SheetsOption = Annotated[Path, output_option("The directory to write result sheets to.")]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until every job that this starts has ended.")]
 
 

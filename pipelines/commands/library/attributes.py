@@ -113,7 +113,11 @@ def put(
     before = attribute_repo.read(connection)
     after = _planned(stated, pictures, before, wanted, keep_unknown)
     with optional_pipelines.deployed(connection, ANNOTATIONS, wait, yes=yes):
-        _put(connection, before, after, len(stated), wait)
+        commit = attribute_repo.write(connection, before, after)
+        if commit:
+            conclude(connection, f"put {counted(len(stated), 'table', 'tables')} into {ATTRIBUTES}", commit, wait)
+        else:
+            say("these tables are there already")
 
 
 def _sidecars(directory: Path, pictures: PictureKeys, renamed: dict[str, str]) -> StatedTable:
@@ -157,14 +161,6 @@ def _planned(
     if problems:
         say(f"{counted(len(problems), 'row', 'rows')} of pictures that the library lacks: they count when these come")
     return after
-
-
-def _put(connection: Connection, before: AttributeRepo, after: dict[str, pa.Table], given: int, wait: bool) -> None:
-    commit = attribute_repo.write(connection, before, after)
-    if commit:
-        conclude(connection, f"put {counted(given, 'table', 'tables')} into {ATTRIBUTES}", commit, wait)
-    else:
-        say("these tables are there already")
 
 
 @attributes_app.command("list", examples=("lookalike attributes list", "lookalike attributes list --json"))

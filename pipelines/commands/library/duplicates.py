@@ -12,7 +12,7 @@ from pipelines.analysis.measurement.copy_groups import CopyGroups
 from pipelines.commands.kit import optional_pipelines
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, WaitOption, YesOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, OnceOption, WaitOption, YesOption, output_option
 from pipelines.commands.kit.terminal import console, display_path, plain_table, say, say_json
 from stages.datum.text_format import counted, size, visible
 from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
@@ -46,9 +46,7 @@ def duplicates(
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="The most groups to list, the largest ones.")] = 20,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the pages and the list.")
-    ] = Path("results/duplicates"),
+    output: Annotated[Path, output_option("The directory for the pages and the list.")] = Path("results/duplicates"),
     off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that find copies.")] = False,
     once: OnceOption = False,
     yes: YesOption = False,
@@ -69,12 +67,9 @@ def duplicates(
     copy_groups.check(connection)
     with optional_pipelines.deployed(connection, copy_groups.GROUP, wait, once, yes) as ready:
         found = copy_groups.export(connection, output, with_near, folders) if ready else None
-    if found is None:
-        if as_json:
-            say_json(dict.fromkeys(FIELDS))
-        return
     if as_json:
-        say_json({name: getattr(found, name) for name in FIELDS})
+        say_json({name: getattr(found, name, None) for name in FIELDS})
+    if as_json or found is None:
         return
     where = f"both {folders[0]} and {folders[1]}" if folders else "the library"
     _show_exact(found, where, limit)

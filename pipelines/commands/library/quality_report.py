@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.markup import escape
 
 from pipelines.analysis.measurement import picture_quality
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, output_option
 from pipelines.commands.kit.terminal import console, display_path, plain_table, say, say_json
 from stages.datum.text_format import counted, visible
 from stages.report.page_links import FIRST
@@ -23,9 +22,7 @@ _EXAMPLES = 3
 
 @app.command(examples=("lookalike quality", "lookalike quality --output quality --json"))
 def quality(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the page and the list.")
-    ] = Path("results/quality"),
+    output: Annotated[Path, output_option("The directory for the page and the list.")] = Path("results/quality"),
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:

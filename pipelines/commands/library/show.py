@@ -7,7 +7,7 @@ import typer
 
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption
+from pipelines.commands.kit.options import AddressOption, output_option
 from pipelines.commands.kit.terminal import console, display_path, say
 from pipelines.library import picture_display
 
@@ -22,10 +22,7 @@ def show(
             metavar="PICTURE", help="Picture files, records of STL-10 files, or names of pictures in the library."
         ),
     ],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="A directory for PNG files, instead of the terminal."),
-    ] = None,
+    output: Annotated[Path | None, output_option("A directory for PNG files, instead of the terminal.")] = None,
     address: AddressOption = "",
 ) -> None:
     """Show pictures on the terminal, or write PNG files if it cannot show them.

@@ -10,7 +10,7 @@ from pipelines.client.server import debug_dump
 from pipelines.cluster import gpu_holders
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption
+from pipelines.commands.kit.options import AddressOption, output_option
 from pipelines.commands.kit.terminal import console, display_path, files, say
 from pipelines.errors import LookalikeError
 from stages.datum.text_format import visible
@@ -38,10 +38,7 @@ def datum(
             metavar="DATUM", help="The id of the datum, or its beginning [default: the first failed datum]."
         ),
     ] = "",
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="DIR", help="A new directory for its files [default: debug/...]."),
-    ] = None,
+    output: Annotated[Path | None, output_option("A new directory for its files [default: debug/...].")] = None,
     address: AddressOption = "",
 ) -> None:
     """Run one datum of a job again, alone, and keep its inputs, variables, output and log (localpachd only).

@@ -18,7 +18,7 @@ from pipelines.cluster import knative_manifests, pipeline_status, preflight, ser
 from pipelines.commands.kit import finding_display
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection, open_write_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, output_option
 from pipelines.commands.kit.terminal import display_path, say, say_all
 from pipelines.errors import LookalikeError
 from pipelines.specifications import (
@@ -120,7 +120,7 @@ def deploy(
     examples=("lookalike specs --output out --overlay cpu",),
 )
 def write_specs(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to.")],
+    output: Annotated[Path, output_option("The directory to write to.")],
     directory: SpecsOption,
     overlay: OverlaysOption = None,
     settings: SetOption = None,

@@ -7,7 +7,6 @@ import typer
 from rich.table import Column, Table
 
 from pipelines.client.jobs.jobs import ProjectJobs
-from pipelines.client.server.connection import Connection
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import GpuMachine
 from pipelines.commands.kit.app import App
@@ -44,8 +43,9 @@ def gpus(
         )
     else:
         say("no node of the cluster has GPUs: pipelines that request one wait until such a node joins")
-    if details:
-        _say_wishes(connection)
+    for name, info in ProjectJobs(connection).pipelines().items() if details else ():
+        if wanted := info.details.resource_limits.gpu.number:
+            say(f"  {name} requests {counted(wanted, 'GPU', 'GPUs')} per worker")
 
 
 def _table(nodes: list[GpuMachine], details: bool) -> Table:
@@ -57,10 +57,3 @@ def _table(nodes: list[GpuMachine], details: bool) -> Table:
             whose = f"  {holder.pipeline or 'outside Pachyderm'}"
             table.add_row(visible(whose), "", visible(holder.worker), "", str(holder.gpus))
     return table
-
-
-def _say_wishes(connection: Connection) -> None:
-    for name, info in ProjectJobs(connection).pipelines().items():
-        wanted = info.details.resource_limits.gpu.number
-        if wanted:
-            say(f"  {name} requests {counted(wanted, 'GPU', 'GPUs')} per worker")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ from pipelines.cluster.pipeline_status import REJECTING, PipelineStatus, Project
 from pipelines.commands.kit import display
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_connection
-from pipelines.commands.kit.options import AddressOption, JsonOption
+from pipelines.commands.kit.options import AddressOption, JsonOption, output_option
 from pipelines.commands.kit.terminal import display_path, say, say_json
 from pipelines.commands.pipelines import terminal_graph
 from pipelines.specifications import optional_specs, pipeline_specs, specs_directory
@@ -47,10 +47,7 @@ def show_status(
             help="Show the repos and pipelines as a graph instead: on the terminal, or as svg or mermaid.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="With --graph: the file to write [default: stdout]."),
-    ] = None,
+    output: Annotated[Path | None, output_option("With --graph: the file to write [default: stdout].", "FILE")] = None,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
@@ -69,7 +66,7 @@ def show_status(
     facts = library_overview.read(connection)  # later, so that the index of a job that has ended is counted
     if as_json:
         server = {"address": connection.address, "project": connection.project}
-        say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})
+        say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **asdict(found)})
         return
     say(f"server    {connection.address}, project {connection.project}")
     _show_overview(facts, found)
@@ -104,10 +101,6 @@ def _document(found: PipelineGraph, form: StatusFormat, title: str) -> str:
         if form == "mermaid"
         else f"{terminal_graph.render_text(found, terminal_graph.USUAL)}\n"
     )
-
-
-def _fields(found: ProjectStatus) -> dict[str, object]:
-    return {each.name: getattr(found, each.name) for each in fields(found)}
 
 
 def _show_overview(facts: LibraryOverview, found: ProjectStatus) -> None:

@@ -37,10 +37,11 @@ def show(plan: UpgradePlan, found: Sequence[PipelineCost], pictures: int, back: 
         return
     console.print(_cost_table(found))
     say(_total(found, pictures))
-    if any(each.pipeline == _COMPUTING and each.datums for each in found):
-        anew = next(each for each in found if each.pipeline == _COMPUTING).anew
-        say(f"the backbone computes {'' if anew else 'up to '}{counted(pictures, 'picture', 'pictures')} again")
-    elif any(step.pipeline == _COMPUTING for step in plan.steps) and not _runs_backbone(found):
+    costs = {each.pipeline: each for each in found}
+    if _COMPUTING in costs and costs[_COMPUTING].datums:
+        limit = "" if costs[_COMPUTING].anew else "up to "
+        say(f"the backbone computes {limit}{counted(pictures, 'picture', 'pictures')} again")
+    elif _COMPUTING in {step.pipeline for step in plan.steps} and costs.keys().isdisjoint((_COMPUTING, _OF_QUERIES)):
         say("the backbone does not run again")
 
 
@@ -119,10 +120,6 @@ def _cost_table(found: Iterable[PipelineCost]) -> Table:
         time = "unknown" if each.seconds is None else rounded_time(each.seconds) if each.datums else ""
         table.add_row(each.pipeline, datums, time, size(each.bytes) if each.bytes else "", "GPU" if each.gpu else "CPU")
     return table
-
-
-def _runs_backbone(found: Iterable[PipelineCost]) -> bool:
-    return any(each.pipeline in (_COMPUTING, _OF_QUERIES) for each in found)
 
 
 def _total(found: Sequence[PipelineCost], pictures: int) -> str:

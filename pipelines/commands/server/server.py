@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
+from pipelines.client import server_choice
 from pipelines.client.jobs.jobs import ProjectJobs
 from pipelines.client.pipeline_owner import own
 from pipelines.client.server import local_server
 from pipelines.client.server.connection import ServerTarget
 from pipelines.commands.kit import display, library_setup
 from pipelines.commands.kit.app import App
-from pipelines.commands.kit.command_connection import (
-    open_library_connection,
-    open_server_connection,
-    open_write_connection,
-)
+from pipelines.commands.kit.command_connection import open_server_connection, open_write_connection, open_written_server
 from pipelines.commands.kit.job_completion import conclude_all, finish
 from pipelines.commands.kit.options import AddressOption, PortOption, RootOption, SheetsOption, WaitOption, path
 from pipelines.commands.kit.terminal import console, display_path, files, say, say_all
@@ -170,7 +167,7 @@ def run_demo(
 
 
 def _remove_samples(root: Path, wait: bool) -> None:
-    connection = open_library_connection(root)
+    connection = open_written_server(server_choice.of_library(root))
     done = demo.remove(connection)
     if done:
         conclude_all(connection, done, wait)

@@ -25,9 +25,9 @@ def test_one_process_runs_a_stage_on_several_datums(tmp_path: Path) -> None:
         StageDatum({"images": StageInput(_photograph(tmp_path / f"{name}.png"), f"{name}.png")}, tmp_path / "out")
         for name in ("a", "b")
     ]
-    begun: list[int] = []
-    run("preprocess", works, VARIABLES, begun.append)
-    assert begun == [1, 2]
+    done: list[int] = []
+    run("preprocess", works, VARIABLES, done.append)
+    assert done == [0, 1, 1]
     assert len(list((tmp_path / "out" / "library").rglob("*.pack"))) == 2
 
 

@@ -2,14 +2,9 @@
 
 import http.client
 import json
-import re
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -24,6 +19,7 @@ from pipelines.client.services.service_roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
 from stages.record.origin import Origin
 from tests.command import Command
+from tests.pipelines.commands.service.service_processes import asked, serving
 from tests.pipelines.stand_ins import copying_spec
 from tests.servers import OwnPort
 from tests.stages.serving import models
@@ -31,30 +27,7 @@ from tests.stages.serving.services import made
 
 pytestmark = pytest.mark.late_alone
 
-
-@contextmanager
-def serving(command: Command, *arguments: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The process of a service on a free port, and its URL."""
-    process = command.start("classify", "serve", "--port", "0", "--no-browser", *arguments, interruptible=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.match(r"lookalike classify serve: (http://127\.0\.0\.1:\d+)$", line)
-        if not found:
-            process.kill()
-        assert found, (line, process.communicate())
-        yield process, found[1]
-    finally:
-        process.kill()
-        process.wait()
-
-
-def asked(url: str, path: str) -> tuple[int, Any]:
-    """The status and the JSON of an answer to GET."""
-    connection = http.client.HTTPConnection(str(urlsplit(url).hostname), urlsplit(url).port, timeout=60)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    return answer.status, json.loads(answer.read())
+SERVE = ("classify", "serve")
 
 
 def test_without_a_model_it_says_what_to_promote_and_is_no_service_for_others(
@@ -62,13 +35,13 @@ def test_without_a_model_it_says_what_to_promote_and_is_no_service_for_others(
 ) -> None:
     with lookalike.Library(as_user, None, print) as library, pytest.raises(LookalikeError, match="no service that"):
         library.classify(made(1))
-    with serving(command) as (process, url):
+    with serving(command, SERVE) as (process, url):
         assert process.stdout is not None
         assert process.stdout.readline() == "no model is promoted: promote one with `lookalike classify promote`\n"
         status, said = asked(url, "/classes")
-        assert (status, said["error"]["code"]) == (409, "no-model")
+        assert (status, json.loads(said)["error"]["code"]) == (409, "no-model")
         assert asked(url, "/ready")[0] == 200
-        assert asked(url, "/status")[1]["search"] is False
+        assert json.loads(asked(url, "/status")[1])["search"] is False
         assert service_discovery.running(as_user) is None
         assert service_discovery.running(as_user, CLASSIFY) is None
         process.send_signal(signal.SIGINT)
@@ -77,7 +50,7 @@ def test_without_a_model_it_says_what_to_promote_and_is_no_service_for_others(
 
 
 def test_it_ends_with_status_0_when_nobody_asks(as_user: Connection, command: Command) -> None:
-    with serving(command, "--idle-exit", "2") as (process, url):
+    with serving(command, SERVE, "--idle-exit", "2") as (process, url):
         assert asked(url, "/health")[0] == 200
         said, complained = process.communicate(timeout=60)
         assert (process.returncode, complained) == (0, "")

@@ -19,6 +19,8 @@ from tests.command import Command
 from tests.pipelines.stand_ins import deploy_specs, shell_spec
 from tests.stages.scenes import saved
 
+pytestmark = pytest.mark.late_alone
+
 SMALL = saved(Image.new("L", (8, 8)))
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
 
@@ -47,7 +49,7 @@ def test_without_a_server_every_command_says_how_to_get_one(command: Command, no
     (command.directory / "x").write_bytes(SMALL)
     for arguments in EVERY:
         assert command.fails(*arguments).startswith(NO_SERVER)
-    assert "not running" in command.as_process.says("down")
+    assert "not running" in command.says("down")
     assert command.as_process.fails("status").startswith(NO_SERVER)
 
 

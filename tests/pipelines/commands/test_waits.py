@@ -114,7 +114,7 @@ def test_the_progress_within_a_datum(as_user: Connection, render: Render, comman
     gate = render("echo '120 of 400 pictures'\n")
     here, there = pty.openpty()
     command.environment["TERM"] = "xterm"
-    typed = command.as_process.start("query", "-v", "a", stdin=there, stdout=there, stderr=there)
+    typed = command.start("query", "-v", "a", stdin=there, stdout=there, stderr=there)
     os.close(there)
     said = ""
     with contextlib.suppress(OSError), os.fdopen(here, "rb", buffering=0) as terminal:

@@ -9,6 +9,8 @@ from pipelines.analysis.changes.pipeline_versions import PipelineVersions, diffe
 from pipelines.client.server.connection import Connection
 from tests.pipelines.stand_ins import create_foreign, deploy_specs, shell_spec
 
+pytestmark = pytest.mark.late_alone
+
 
 def _deploy(connection: Connection, *values: str) -> None:
     for value in values:

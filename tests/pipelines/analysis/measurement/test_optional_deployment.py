@@ -25,6 +25,8 @@ from stages.classify.training.training_parameters import TrainingParameters
 from tests.command import Command
 from tests.pipelines.stand_ins import copying_spec
 
+pytestmark = pytest.mark.late_alone
+
 
 def document(name: str, repo: str, image: str = "lookalike-cpu:0.1.0", **fields: Any) -> dict[str, Any]:
     """A specification that copies a repo."""

@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -18,8 +19,12 @@ import pytest
 from pipelines.client.server.connection import Connection
 from pipelines.library.datasets.samples import library_crops
 from stages.backbone.photographs import open_photograph
+from tests import pressed_command
 from tests.command import HEED_INTERRUPTS, Command
 from tests.example_counts import examples
+from tests.forking import Forked
+
+ROOT = Path(__file__).resolve().parents[4]
 
 PROGRAM = """
 import os, signal
@@ -137,50 +142,33 @@ def test_an_interrupt_at_the_end_ends_the_command_without_a_word() -> None:
     assert process.returncode == 130
 
 
-PRESSED = """
-import os, signal, sys
-moment, happened = int(sys.argv.pop(1)), 0
-
-def happen(event, arguments):
-    global happened
-    happened += 1
-    if happened == moment:
-        os.kill(0, signal.SIGINT)  # to the group, as a terminal does
-
-from pipelines.cli import main
-sys.addaudithook(happen)
-try:
-    main()
-finally:
-    if not moment:
-        print(happened, file=sys.stderr)
-"""
-"""The entry point of the command, for which Ctrl-C is pressed at a moment of its life. Moments are counted by what
-Python audits: imports, opened files, sockets, programs, sleeps. With 0, their number is printed at the end."""
+PRESSED = f"import sys; sys.path.append({str(ROOT)!r}); from tests.pressed_command import main; main()"
 
 
 @dataclass
 class Keyboard:
-    """Types commands in a directory, and presses Ctrl-C while they run."""
+    """Types commands in a directory, and presses Ctrl-C while they run. from_the_start: each in a Python of its own,
+    so that it is also pressed while others' modules are imported."""
 
     command: Command
+    from_the_start: bool = False
 
     def press(self, moment: int, *arguments: str) -> tuple[int, str]:
         """Presses it at a moment; the exit status and stderr."""
-        with subprocess.Popen(
-            [sys.executable, "-P", "-c", f"{HEED_INTERRUPTS}\n{PRESSED}", str(moment), *arguments],
-            cwd=self.command.directory,
-            env={**os.environ, **self.command.environment},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
+        environment = {**os.environ, **self.command.environment, pressed_command.MOMENT: str(moment)}
+        streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        with self._started(arguments, cwd=self.command.directory, env=environment, **streams) as process:
             try:
                 _, complained = process.communicate(timeout=50)
             finally:
                 process.kill()
         return process.returncode, complained
+
+    def _started(self, arguments: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+        if not self.from_the_start:
+            return Forked(arguments, pressed_command.__name__, **options)
+        words = [sys.executable, "-P", "-c", f"{HEED_INTERRUPTS}\n{PRESSED}", *arguments]
+        return subprocess.Popen(words, text=True, start_new_session=True, **options)
 
     def press_often(self, times: int, *arguments: str) -> None:
         """Presses it at moments spread over the whole life of a command that succeeds, in a run for each."""
@@ -206,16 +194,11 @@ GOLDEN = 0.618
 """Its multiples fill the unit interval evenly, however many there are."""
 
 
-@pytest.fixture
-def keyboard(command: Command) -> Keyboard:
-    return Keyboard(command)
-
-
 @pytest.mark.parametrize(
     "arguments", [["specs", "-o", "there"], *seldom(["--help"], ["check"])], ids=lambda words: words[0]
 )
-def test_ctrl_c_while_the_command_starts(keyboard: Keyboard, arguments: list[str]) -> None:
-    keyboard.press_often(examples(5), *arguments)
+def test_ctrl_c_while_the_command_starts(command: Command, arguments: list[str]) -> None:
+    Keyboard(command, from_the_start=True).press_often(examples(5), *arguments)
 
 
 LONG = (
@@ -226,17 +209,17 @@ LONG = (
 """Commands that read or write on the server, and wait for it."""
 
 
+@pytest.mark.late_alone
 @pytest.mark.parametrize("arguments", LONG, ids=" ".join)
 def test_ctrl_c_during_a_long_command(
-    as_user: Connection, sheets: Connection, preprocessing: Connection, keyboard: Keyboard, arguments: list[str]
+    as_user: Connection, sheets: Connection, preprocessing: Connection, command: Command, arguments: list[str]
 ) -> None:
-    command = keyboard.command
     (command.directory / "new").mkdir()
     for number, crop in enumerate(islice(library_crops(open_photograph("cat"), "cat", 0), 5)):
         crop.save(command.directory / "new" / f"{number}.png")
     if arguments[0] not in ("add", "sync"):
         command.says("query", "new")
     command.says("export", "whole.tar")
-    keyboard.press_often(examples(3), *arguments)
+    Keyboard(command).press_often(examples(3), *arguments)
     done = command.run(*arguments)
     assert (done.returncode, done.stderr) == (0, "")

@@ -15,6 +15,8 @@ from pipelines.client.server.connection import Connection
 from pipelines.cluster.job_waits import JobWaits
 from pipelines.commands.kit import progress, terminal
 
+pytestmark = pytest.mark.late_alone
+
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 
 SHORT = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."

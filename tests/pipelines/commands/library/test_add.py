@@ -21,6 +21,8 @@ from tests.pipelines.stand_ins import create_foreign, deploy_specs, shell_spec
 from tests.stages import raw_files
 from tests.stages.scenes import saved
 
+pytestmark = pytest.mark.late_alone
+
 JPEG = b"\xff\xd8\xff"
 """The beginning of a picture."""
 
@@ -69,6 +71,7 @@ def test_one_unreadable_file_is_left_out_and_named(repos: Connection, command: C
     assert "cannot read trip/bad.png: Input/output error: nothing was put" in command.fails("add", "trip/bad.png")
 
 
+@pytest.mark.late_alone(False)
 def test_only_this_commands_files_are_counted(
     as_user: Connection, preprocessing: Connection, command: Command, trip: Path
 ) -> None:
@@ -140,7 +143,7 @@ def test_add_asks_on_a_terminal_before_it_replaces(repos: Connection, command: C
     for answer, kept in (("n", b"1"), ("y", b"2")):
         keyboard, terminal = os.openpty()
         os.write(keyboard, f"{answer}\n".encode())
-        typed = command.as_process.start("add", "a.jpg", stdin=terminal)
+        typed = command.start("add", "a.jpg", stdin=terminal)
         _, asked = typed.communicate(timeout=60)
         assert "replace 1 picture by another of the same name (a.jpg)? `--into " in asked
         assert typed.returncode == (0 if answer == "y" else 1)
@@ -236,6 +239,7 @@ def test_queries_are_removed(repos: Connection, command: Command, trip: Path) ->
     assert not list(Repository(repos, "queries").list())
 
 
+@pytest.mark.late_alone(False)
 def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path: Path) -> None:
     """Here the one that runs and the one that waits for it; the next change computes what they have left. The jobs of
     other people's pipelines go on."""

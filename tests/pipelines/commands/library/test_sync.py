@@ -16,7 +16,7 @@ from stages.backbone.photographs import open_photograph
 from tests.command import Command, next_line
 from tests.pipelines.library.picture_contents import library
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.late_alone, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.fixture
@@ -92,6 +92,7 @@ def test_a_folder_is_mirrored_by_content_in_one_commit(repo: Connection, command
     assert sync(command, "trip", "-n") == ["trip: would add 0, change 0 and remove 0; 3 unchanged"]
 
 
+@pytest.mark.late_alone(False)
 def test_only_what_changed_is_computed(
     as_user: Connection, preprocessing: Connection, command: Command, trip: Path
 ) -> None:

@@ -88,7 +88,7 @@ def test_it_asks_and_names_what_goes(as_user: Connection, images: Repository, co
     before = content(images)
     assert command.fails("undo") == "nothing was taken back: without a terminal to ask on, --yes takes it back"
     main, its = pty.openpty()
-    asked = command.as_process.start("undo", "--no-wait", stdin=its)
+    asked = command.start("undo", "--no-wait", stdin=its)
     os.close(its)
     os.write(main, b"n\n")
     said, complained = asked.communicate(timeout=60)

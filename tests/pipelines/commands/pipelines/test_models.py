@@ -1,8 +1,6 @@
 """The group `model`: the backbones by name, and the errors of names that are unknown."""
 
 import json
-import subprocess
-import sys
 
 from tests.command import Command
 
@@ -27,12 +25,6 @@ def test_the_backbones_are_listed_by_name(command: Command) -> None:
         each["name"] for each in listed if each["precision"] is not None
     }
     assert [each["name"] for each in listed if each["note"]] == ["resnet50", "resnet50-caffe"]
-
-
-def test_the_list_is_printed_without_loading_tensorflow() -> None:
-    code = "import sys, pipelines.commands.pipelines.models; print(*{name.partition('.')[0] for name in sys.modules})"
-    loaded = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
-    assert {"tensorflow", "keras", "h5py"}.isdisjoint(loaded.split())
 
 
 def test_a_mistyped_backbone_is_answered_with_the_nearest_ones(command: Command) -> None:

@@ -106,7 +106,7 @@ def test_a_watch_until_idle_ends_with_the_jobs(as_user: Connection, gate: Path, 
 def test_on_a_terminal_the_graph_is_drawn_again(as_user: Connection, gate: Path, command: Command) -> None:
     ours, theirs = pty.openpty()
     command.environment |= {"TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-    process = command.as_process.start("watch", "--interval", "0.1", stdout=theirs, interruptible=True)
+    process = command.start("watch", "--interval", "0.1", stdout=theirs, interruptible=True)
     os.close(theirs)
     with closing(os.fdopen(ours, "rb", buffering=0)) as screen:
         until(screen.fileno(), b"second")

@@ -23,8 +23,7 @@ from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import SpecFiles, create_foreign, deploy_specs, shell_spec
 from tests.pipelines.upgrades.pipeline_infos import env
 
-pytestmark = [pytest.mark.timeout(300)]
-
+pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
 FIRST = """
 { cat "$images"; echo "$LOOKALIKE_STAGE, K=$K"; } > "${LOCALPACHD_PFS:-/pfs}/out/$(basename "$images")"
@@ -97,6 +96,7 @@ def library(as_user: Connection, command: Command, wait_for_jobs: WaitForJobs) -
     return Library(as_user, command, wait_for_jobs)
 
 
+@pytest.mark.late_alone(False)
 def test_an_upgrade_and_the_way_back(library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     command = library.command
@@ -114,7 +114,7 @@ def test_an_upgrade_and_the_way_back(library: Library, tmp_path: Path, monkeypat
     assert "kept: K=7 in first\n" in shown
     assert "in total: up to 4 datums, about " in shown
     assert library.versions() == versions
-    refused = command.as_process.fails("upgrade")
+    refused = command.fails("upgrade")
     assert refused == "nothing was changed: without a terminal to ask on, --yes goes on, --dry-run only shows"
 
     said = library.upgrade()
@@ -265,7 +265,7 @@ def test_it_asks_on_a_terminal(library: Library) -> None:
     library.change("first", env(LOOKALIKE_STAGE="first-2"))
     for answer, version, code in (("n", 1, 1), ("y", 2, 0)):
         ours, theirs = pty.openpty()
-        with library.command.as_process.start("upgrade", stdin=theirs) as asking:
+        with library.command.start("upgrade", stdin=theirs) as asking:
             os.write(ours, f"{answer}\n".encode())
             said, asked = asking.communicate(timeout=60)
             os.close(ours)

@@ -1,6 +1,5 @@
 """`lookalike serve` as a process: how it starts, what it refuses, and how it ends."""
 
-import http.client
 import json
 import os
 import pty
@@ -8,8 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,44 +14,14 @@ import pytest
 
 from pipelines.client.server.connection import Connection
 from pipelines.client.services import service_discovery
-from pipelines.client.services.service_discovery import ServiceEndpoint
 from tests.certificates import self_signed
 from tests.command import Command
+from tests.pipelines.commands.service.service_processes import asked, serving
 
 pytestmark = pytest.mark.late_alone
 
+SERVE = ("serve",)
 TOKEN = "0123456789abcdef"
-
-
-@contextmanager
-def serving(command: Command, *arguments: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The process of a service on a free port, and its URL."""
-    where = () if "--listen" in arguments else ("--port", "0")
-    process = command.start("serve", *where, "--no-browser", *arguments, interruptible=True)
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert re.match(r"lookalike serve: https?://127\.0\.0\.1:\d+$", line), (line, process.communicate())
-        yield process, line.rpartition(" ")[2].strip()
-    finally:
-        process.kill()
-        process.wait()
-
-
-def asked(
-    url: str, path: str, headers: dict[str, str] | None = None, certificate: Path | None = None
-) -> tuple[int, str]:
-    """The status and the body of an answer to GET."""
-    parts = urlsplit(url)
-    trust = ServiceEndpoint(url, "", certificate=certificate).trust()
-    connection = (
-        http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
-        if trust is None
-        else http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=60, context=trust)
-    )
-    connection.request("GET", path, headers=headers or {})
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
 
 
 def ended(process: "subprocess.Popen[str]", number: signal.Signals) -> tuple[int, str]:
@@ -66,7 +33,7 @@ def ended(process: "subprocess.Popen[str]", number: signal.Signals) -> tuple[int
 
 
 def test_it_serves_until_ctrl_c(as_user: Connection, command: Command) -> None:
-    with serving(command) as (process, url):
+    with serving(command, SERVE) as (process, url):
         assert asked(url, "/health") == (200, '{"state":"alive"}')
         status, body = asked(url, "/ready")
         assert status == 503
@@ -87,7 +54,7 @@ def test_a_token_is_asked_for_and_idle_clients_do_not_hold_up_its_end(
     as_user: Connection, command: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
-    with serving(command, "--token-file", tmp_path / "token") as (process, url):
+    with serving(command, SERVE, "--token-file", tmp_path / "token") as (process, url):
         assert asked(url, "/status")[0] == 401
         assert asked(url, "/status", {"Authorization": f"Bearer {TOKEN}"})[0] == 200
         found = service_discovery.running(as_user)
@@ -125,7 +92,7 @@ def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) 
     (command.directory / "token").write_text(TOKEN)
     self_signed(command.directory)
     options = ["--token-file", "token", "--tls-cert", "tls.crt", "--tls-key", "tls.key"]
-    with serving(command, "--listen", "0.0.0.0:0", *options) as (process, url):
+    with serving(command, SERVE, "--listen", "0.0.0.0:0", *options) as (process, url):
         assert url.startswith("https://127.0.0.1:")
         assert asked(url, "/health", certificate=command.directory / "tls.crt")[0] == 200
         assert asked(url, "/status", certificate=command.directory / "tls.crt")[0] == 401
@@ -144,7 +111,7 @@ def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command
     browser.chmod(0o755)
     command.environment |= {"BROWSER": str(browser), "DISPLAY": ":99"}
     ours, theirs = pty.openpty()
-    process = command.as_process.start("serve", "--port", "0", stdout=theirs)
+    process = command.start("serve", "--port", "0", stdout=theirs)
     try:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+\n", opened.read_text())
     finally:
