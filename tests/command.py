@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from pipelines import cli
 from pipelines.commands.kit.terminal import console
-from tests import forked_command
+from tests import forked_command, forked_stages
 from tests.forking import Forked
 
 COLUMNS = 120
@@ -74,7 +74,10 @@ class Command:
         if not self.spawns:
             heeds = {forked_command.INTERRUPTIBLE: "1"} if interruptible else {}
             program = forked_command.__name__
-            return Forked([*map(str, arguments)], program, cwd=self.directory, env={**variables, **heeds}, **streams)
+            environment = {**variables, **heeds}
+            return Forked(
+                [*map(str, arguments)], program, forked_stages.python(), cwd=self.directory, env=environment, **streams
+            )
         module = ["-c", f"{HEED_INTERRUPTS}\n{_RUN}"] if interruptible else ["-m", "pipelines.cli"]
         return subprocess.Popen(
             [sys.executable, "-u", "-P", *module, *map(str, arguments)],

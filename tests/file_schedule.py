@@ -45,7 +45,6 @@ begin before them, and all other files, which take a few seconds at most, after 
 
 ONLY_IN_ALL = (
     "tests/benchmarks",
-    "tests/e2e/test_classify_demo.py",
     "tests/e2e/test_crashes.py",
     "tests/e2e/test_demo.py",
     "tests/e2e/test_images.py",

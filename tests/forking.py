@@ -33,11 +33,14 @@ class Forked(subprocess.Popen[str]):
     """A process as subprocess gives it, forked from one that has imported its program. Its parent is that process, so
     Python's own way to start one and to wait for it is replaced."""
 
-    _program = PROGRAM
+    _program, _python = PROGRAM, sys.executable
 
-    def __init__(self, arguments: Sequence[str], program: str = PROGRAM, **options: Any) -> None:
-        """options: of Popen, for the streams, the directory and the variables."""
-        self._program = program
+    def __init__(
+        self, arguments: Sequence[str], program: str = PROGRAM, python: Path | None = None, **options: Any
+    ) -> None:
+        """python: the program that starts what the process starts with its own Python. options: of Popen, for the
+        streams, the directory and the variables."""
+        self._program, self._python = program, str(python or sys.executable)
         super().__init__(arguments, encoding="utf-8", **options)
 
     def _execute_child(self, arguments: Sequence[str], *given: Any) -> None:
@@ -48,7 +51,8 @@ class Forked(subprocess.Popen[str]):
         paths = seen.get(_PATHS, "")
         if (self._program, paths) not in _origins:
             _origins[self._program, paths] = _Origin(self._program, paths)
-        self.pid, self._status = _origins[self._program, paths].start(arguments, streams, directory, seen)
+        origin = _origins[self._program, paths]
+        self.pid, self._status = origin.start(arguments, streams, directory, seen, self._python)
         self._child_created = True
         self._close_pipe_fds(*ends)  # type: ignore[attr-defined]
 
@@ -82,7 +86,12 @@ class _Origin:
         theirs.close()
 
     def start(
-        self, arguments: Sequence[str], streams: Sequence[int], directory: Any, variables: Mapping[str, str]
+        self,
+        arguments: Sequence[str],
+        streams: Sequence[int],
+        directory: Any,
+        variables: Mapping[str, str],
+        python: str,
     ) -> tuple[int, int]:
         """The number of the process, and the reading end of a pipe for its exit status."""
         status, ended = os.pipe()
@@ -90,6 +99,7 @@ class _Origin:
             "arguments": list(arguments),
             "variables": dict(variables),
             "directory": str(directory or Path.cwd()),
+            "python": python,
         }
         with self._lock:
             socket.send_fds(self._socket, [json.dumps(request).encode()], [*streams, ended])
@@ -102,9 +112,9 @@ _origins: dict[tuple[str, str], _Origin] = {}
 """By program and PYTHONPATH, which decides what a Python imports as it starts, long before it is forked."""
 
 
-def start(arguments: Sequence[str], stderr: int, program: str = PROGRAM) -> Forked:
+def start(arguments: Sequence[str], stderr: int, program: str = PROGRAM, python: Path | None = None) -> Forked:
     """Starts a program with these arguments, this process's variables and directory, and a pipe as its stdout."""
-    return Forked(arguments, program, stdout=subprocess.PIPE, stderr=stderr)
+    return Forked(arguments, program, python, stdout=subprocess.PIPE, stderr=stderr)
 
 
 def readable(source: int, seconds: float | None) -> bool:
@@ -148,7 +158,7 @@ def _serve(requests: socket.socket) -> None:
             for number, each in enumerate(streams):
                 os.dup2(each, number)
             os.closerange(3, 1024)
-            return _become(**json.loads(message))
+            return become(**json.loads(message))
         running[pid] = ended
         for each in streams:
             os.close(each)
@@ -166,11 +176,13 @@ def _tell(running: dict[int, int]) -> None:
         os.close(pipe)
 
 
-def _become(arguments: list[str], variables: dict[str, str], directory: str) -> None:
+def become(arguments: list[str], variables: dict[str, str], directory: str, python: str) -> None:
+    """Gives this process what a program sees."""
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(directory)
     sys.argv[1:] = arguments
+    sys.executable = python
     sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)), "utf-8")
     sys.stdout, sys.stderr = (
         io.TextIOWrapper(io.FileIO(number, "w", closefd=False), "utf-8", errors, write_through=True)  # as with -u

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import python_pachyderm
 
-from tests import forking
+from tests import forked_stages, forking
 
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpcs?://\S+:\d+)\n")
 
@@ -99,7 +99,7 @@ def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
             command = [*within, sys.executable, "-m", "localpachd", *arguments]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True)
         else:
-            process = forking.start(arguments, stderr.fileno())
+            process = forking.start(arguments, stderr.fileno(), python=forked_stages.python())
     assert process.stdout is not None
     line = process.stdout.readline()
     match = _FIRST_LINE.fullmatch(line)

@@ -2,16 +2,20 @@
 
 import io
 import shutil
+import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tests import forked_stages
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.file_schedule import everything
-from tests.servers import LATE, StartPachd
+from tests.servers import AS_PROGRAM, LATE, StartPachd
 from tests.shared_directories import once
 from tests.stages.text_towers import write_text_tower
 
@@ -75,6 +79,13 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: home / name for name in (*SIDES, *WORDS)}
 
 
+@pytest.fixture(scope="session", autouse=True)
+def stages_of_commands() -> Iterator[None]:
+    """Commands in this process start their stages as servers do."""
+    with mock.patch.object(sys, "executable", str(forked_stages.python())):
+        yield
+
+
 @pytest.fixture(scope="session")
 def compares(pytestconfig: pytest.Config) -> bool:
     """Whether `make test-all` runs: then outputs are compared with those of another world, which computes all of them,
@@ -86,9 +97,9 @@ def compares(pytestconfig: pytest.Config) -> bool:
 def make_world(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> MakeWorld:
     """See MakeWorld."""
 
-    def make(name: str, late: bool = False) -> World:
+    def make(name: str, late: bool = False, forks: bool = True) -> World:
         home = tmp_path_factory.mktemp(name)
-        options = (LATE,) if late else ()
-        return World(lambda root: start_shared_pachd(root, *options), home / "root", home / "files")
+        options, within = (LATE,) if late else (), () if forks else AS_PROGRAM
+        return World(lambda root: start_shared_pachd(root, *options, within=within), home / "root", home / "files")
 
     return make

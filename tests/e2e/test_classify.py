@@ -16,7 +16,8 @@ from pipelines.specifications import optional_specs
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS
 from stages.classify.training import run_records
 from stages.record.pfs_names import unescape
-from tests.e2e.world import MakeWorld, Paint, World, specs
+from tests.conditions import until
+from tests.e2e.world import MakeWorld, Paint, World, library_specs
 from tests.servers import StartPachd
 
 pytestmark = pytest.mark.timeout(600)
@@ -57,13 +58,13 @@ def begun(
     labelled: Iterable[str] | None = None,
 ) -> World:
     """The world with a library in which all pictures, or those named, are labelled; trainings have begun."""
-    world.deploy(specs())
+    world.deploy(library_specs())
     for repo in ("labels", "parameters"):
         world.client.create_repo(repo)
     put_labels(world, pictures if labelled is None else labelled)
     put_parameters(world, parameters)
     world.settle(world.add(pictures), world.push(backbone))
-    world.deploy([*specs(), *OPT_IN])
+    world.deploy([*library_specs(), *OPT_IN])
     return world
 
 
@@ -216,11 +217,13 @@ def test_the_gpu_is_held_while_a_training_lasts(
         pytest.skip("this machine's own GPUs would be counted")
     world = World(lambda root: start_pachd(root, "--gpus", "1"), tmp_path / "root", tmp_path / "files")
     begun(world, backbones["first"], library(paint, 6))
-    holders: set[str] = set()
-    while "train" not in holders:
+
+    def train_holds_it() -> bool:
         leases = gpu_holders.local_leases(world.connection)
         assert leases is not None and not run_exists(world)
-        holders |= {each.pipeline for each in leases.holders}
+        return "train" in {each.pipeline for each in leases.holders}
+
+    until(train_holds_it)
     trained(world)
     leases = gpu_holders.local_leases(world.connection)
     assert leases is not None and (leases.total, leases.allocated) == (1, 0)

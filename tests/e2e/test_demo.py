@@ -1,4 +1,5 @@
-"""The demo with the real backbone, as people run it: twice, then stopped, with the memory of every process measured."""
+"""The demos with the real backbone, as people run them: the first twice, then stopped, with the memory of every process
+measured; and that of classifiers on the library of the first."""
 
 import json
 import os
@@ -6,6 +7,7 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from pipelines.library.datasets.samples import library_crops
 from stages.backbone.photographs import open_photograph
 
 pytestmark = pytest.mark.timeout(600)
+
+LOOKALIKE = f"{sys.executable} -P -m pipelines.cli"
 
 MOST_MEMORY = 1536 << 10
 """KiB."""
@@ -37,9 +41,11 @@ sys.exit(status)
 
 @dataclass(frozen=True)
 class Outcome:
-    """The demo's output of the first and the second run; the answers to a picture from the library; the peak memory in
-    KiB."""
+    """The demo's directory and variables; its output of the first and the second run; the answers to a picture from the
+    library; the peak memory in KiB."""
 
+    home: Path
+    environment: dict[str, str]
     first: str
     second: str
     answers: list[dict[str, Any]]
@@ -58,9 +64,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     home = tmp_path_factory.mktemp("demo")
     _, second_crop, *_ = library_crops(open_photograph("cat"), "cat", 0)
     second_crop.save(home / "known.png")
-    lookalike = f"{sys.executable} -P -m pipelines.cli"
-    demo = f"{lookalike} demo --port 0"
-    script = f"{demo} > first; {demo} > second; {lookalike} query known.png > third; {lookalike} down"
+    demo = f"{LOOKALIKE} demo --port 0"
+    script = f"{demo} > first; {demo} > second; {LOOKALIKE} query known.png > third; {LOOKALIKE} down"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PACHD_")}
     environment |= {"PACH_CONFIG": str(home / "pachctl.json"), "COLUMNS": "120", "LOOKALIKE_ROOT": "state"}
     done = subprocess.run(
@@ -70,7 +75,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     peak = int(re.findall(r"^peak (\d+)$", done.stdout, flags=re.MULTILINE)[0])
     first, second = (home / "first").read_text(), (home / "second").read_text()
     answers = (home / "results" / "known.png" / "neighbors.jsonl").read_text().splitlines()
-    return Outcome(first, second, list(map(json.loads, answers)), peak)
+    return Outcome(home, environment, first, second, list(map(json.loads, answers)), peak)
 
 
 def test_the_first_run_computes_everything(outcome: Outcome) -> None:
@@ -109,3 +114,21 @@ def test_no_process_exceeds_the_memory_limit(outcome: Outcome) -> None:
     assert (
         300 << 10 < outcome.peak < MOST_MEMORY
     )  # more than any process without TensorFlow holds, so those were measured
+
+
+def test_classifiers_are_trained_promoted_and_used(outcome: Outcome) -> None:
+    script = f"{LOOKALIKE} classify demo --port 0; {LOOKALIKE} down > down"
+    done = subprocess.run(
+        ["sh", "-ec", script], cwd=outcome.home, env=outcome.environment, capture_output=True, text=True
+    )
+    said = done.stdout
+    assert (done.returncode, done.stderr) == (0, ""), said + done.stderr
+    assert re.search(r"^train +success +4 +0 +0 ", said, re.MULTILINE)
+    for run in ("linear", "smoothed", "mlp", "dropout"):
+        assert re.search(rf"^{run}@\w{{6}} ", said, re.MULTILINE), run
+    assert re.search(r"^promoted \w+@\w{6} \(commit \w{12} of select\)$", said, re.MULTILINE)
+    (right, of) = re.findall(r"^(\d+) of (\d+) sample queries right$", said, re.MULTILINE)[0]
+    assert int(of) == 54 and int(right) >= 45
+    report = outcome.home / "results" / "classify"
+    assert {path.name for path in report.iterdir()} == {"index.html", "metrics.json", "model-card.md"}
+    assert f"report: {report.relative_to(outcome.home)}/index.html\n" in said

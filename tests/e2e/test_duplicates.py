@@ -28,7 +28,7 @@ def others(group: dict[str, Any]) -> list[str]:
 
 
 def test_exact_copies_are_found_kept_removed_and_restored(
-    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, tmp_path: Path, compares: bool
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, tmp_path: Path
 ) -> None:
     world = make_world("duplicates")
     world.deploy()
@@ -52,6 +52,7 @@ def test_exact_copies_are_found_kept_removed_and_restored(
     assert groups(world, "--across", "set", "7.bmp") == {"set/7.png": ["7.bmp"]}
 
     assert groups(world) == before
+    hashes = [world.hashes(repo) for repo in ("neighbours", "duplicates")]
     said = world.lookalike("remove", "--from", "results/duplicates/remove.txt", "--yes", fails=True)
     assert "removed 2 files from images" in said
     assert "more.zip/9.png: inside more.zip, which can only be removed as a whole" in said
@@ -60,18 +61,7 @@ def test_exact_copies_are_found_kept_removed_and_restored(
     assert len((world.scratch / "left" / "groups.jsonl").read_text().splitlines()) == 1
     world.lookalike("undo", "--yes")
     assert groups(world) == before
-
-    if not compares:
-        return
-    again = make_world("duplicates-again")
-    again.deploy()
-    again.settle(*again.copy(world))
-    groups(again)
-    for repo in ("neighbours", "duplicates"):
-        assert world.hashes(repo) == again.hashes(repo) != {}
-    assert (world.scratch / "results/duplicates/index.html").read_bytes() == (
-        again.scratch / "results/duplicates/index.html"
-    ).read_bytes()
+    assert [world.hashes(repo) for repo in ("neighbours", "duplicates")] == hashes
 
 
 def test_near_copies_are_those_that_lie_on_each_other(
@@ -81,7 +71,7 @@ def test_near_copies_are_those_that_lie_on_each_other(
     world.deploy()
     world.push(backbones["first"])
     original, other, burst = scene(1, (400, 300)), scene(2, (400, 300)), scene(3, (400, 300))
-    turned = {f"turned {turn}.png": saved(lain(original, turn)) for turn in range(1, 8)}
+    turned = {f"turned {turn}.png": saved(lain(original, turn)) for turn in (1, 6)}
     copies = {
         "half.png": saved(original.resize((200, 150), Image.Resampling.LANCZOS)),
         "again.jpg": saved(original, "JPEG", quality=40),

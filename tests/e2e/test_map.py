@@ -10,7 +10,7 @@ from pipelines.analysis.measurement.layout_fit import FittedLayout
 from pipelines.errors import LookalikeError
 from pipelines.transfer import vector_export
 from stages.files.tables.map_table import MapTable
-from tests.e2e.world import MakeWorld, Paint, World
+from tests.e2e.world import MakeWorld, Paint, World, library_specs
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.only_in_all]
 
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.timeout(600), pytest.mark.only_in_all]
 def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> World:
     """A library with a map."""
     world = make_world("mapped")
-    world.deploy()
+    world.deploy(library_specs())
     world.add({f"{seed}/{number}.png": paint(seed, number) for seed in range(6) for number in range(9)})
     world.settle(world.push(backbones["first"]))
     assert "laid out 54 of 54 pictures" in world.lookalike("map", "fit", "--yes", "--seed", "1")

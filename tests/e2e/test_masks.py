@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.client.repository import DeleteFile, PutFile
 from stages.record import masks, pfs_names
-from tests.e2e.world import MakeWorld, Paint, World
+from tests.e2e.world import MakeWorld, Paint, World, library_specs
 from tests.small_archives import tarred
 
 pytestmark = pytest.mark.timeout(600)
@@ -132,7 +132,7 @@ def test_an_index_is_that_of_the_live_pictures_after_any_history(
     library = MaskedLibrary(make_world(f"masked-{seed}"), paint, seed)
     fresh = make_world(f"unmasked-{seed}")
     for world in (library.world, fresh):
-        world.deploy()
+        world.deploy(library_specs())
     library.world.settle(library.put_block())  # there is nothing to deal before the first model
     for world in (library.world, fresh):
         world.settle(world.push(backbones["first"]))

@@ -10,6 +10,7 @@ import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.specifications.pipeline_specs import PipelineSpec
+from tests.conditions import until
 from tests.e2e.world import Paint, World, specs
 from tests.servers import Localpachd, StartPachd
 
@@ -102,8 +103,7 @@ def story(world: World, specs: Sequence[PipelineSpec], workers: int, changes: It
     world.deploy(scaled(specs, workers))
     found = []
     for change in changes:
-        while any(info.state != pps_pb2.PIPELINE_STANDBY for info in world.client.list_pipeline()):
-            pass
+        until(lambda: {info.state for info in world.client.list_pipeline()} == {pps_pb2.PIPELINE_STANDBY})
         found.append(after(world, [spec.name for spec in specs], change(world)))
     return found
 

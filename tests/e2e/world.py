@@ -36,6 +36,11 @@ def specs() -> list[pipeline_specs.PipelineSpec]:
     ]
 
 
+def library_specs() -> list[pipeline_specs.PipelineSpec]:
+    """Those of `specs()` that compute the library, for tests that ask nothing of it."""
+    return [each for each in specs() if each.name in ("preprocess", "features", "partition", "index")]
+
+
 def with_environment(spec: pipeline_specs.PipelineSpec, **environment: str) -> pipeline_specs.PipelineSpec:
     """The specification with further or other variables."""
     transform = spec.document["transform"]
@@ -209,9 +214,10 @@ class World:
 
 
 class MakeWorld(Protocol):
-    """Makes a world on a server of its own, without repos and pipelines; a `late` one is as late as a cluster."""
+    """Makes a world on a server of its own, without repos and pipelines; a `late` one is as late as a cluster, and
+    stages that are not forked (`tests.forked_stages`) take their time to start."""
 
-    def __call__(self, name: str, late: bool = False) -> World: ...
+    def __call__(self, name: str, late: bool = False, forks: bool = True) -> World: ...
 
 
 Paint = Callable[..., bytes]
