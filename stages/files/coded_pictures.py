@@ -11,7 +11,7 @@ import io
 from typing import Any
 
 import numpy as np
-from PIL import Image, JpegImagePlugin, WebPImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin, WebPImagePlugin
 
 from stages.record.framing import Framing, PictureSquare, Pixels, unpadded
 
@@ -57,6 +57,8 @@ def _lossless(picture: Pixels) -> bytes:
 
 
 def _lossy(picture: Pixels, optimize: bool) -> bytes:
+    # With optimised tables the whole file has to fit into Pillow's buffer, of one byte a pixel: too little for noise.
+    ImageFile.MAXBLOCK = max(ImageFile.MAXBLOCK, picture.nbytes)
     return _saved(picture, "JPEG", quality=QUALITY, subsampling="4:4:4", optimize=optimize)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from PIL import Image, ImageDraw
 
 from stages.backbone.photographs import PHOTOGRAPHS, open_photograph
+from stages.decode.thumbnails import thumbnail
 from stages.files import coded_pictures
 from stages.record.framing import PAD, Framing, PictureSquare, Pixels, border_colour, unpadded
 
@@ -49,6 +50,15 @@ def test_a_flat_picture_with_too_much_in_it_is_a_photograph() -> None:
     back = coded_pictures.compared(PictureSquare(picture, (224, 224)))
     assert not np.array_equal(back, picture)
     assert np.abs(back.astype(int) - picture).mean() < 8
+
+
+@pytest.mark.parametrize("side", [96, 224, 1024])
+def test_a_picture_of_noise_is_coded_like_any_other(side: int) -> None:
+    noise = np.random.default_rng(side).integers(0, 256, (side, side, 3), np.uint8)
+    framed = Framing(side, PAD).frame(noise)
+    back = coded_pictures.decode(encode(framed), framed.size, side)
+    assert np.array_equal(coded_pictures.compared(framed), back.pixels)
+    assert Image.open(io.BytesIO(thumbnail(Image.fromarray(noise)))).size == (min(side, 240),) * 2
 
 
 @given(st.integers(1, 16), st.integers(1, 16), st.integers(0, 2**32 - 1))
