@@ -43,7 +43,7 @@ class TestEverySpec:
         name = stage.replace("_", "-")
         assert stem == name or stem.startswith(f"{name}-")
         module = importlib.import_module(f"stages.{stage}")
-        assert callable(module.start if stem in BATCHED else module.main)
+        assert callable(module.start) if stem in BATCHED else module.PROGRAM.name == name
 
     def test_its_version_names_its_stage(self, stem: str) -> None:
         stage = stage_of(SPECS[stem])
