@@ -1,6 +1,7 @@
 """A reference model of pfs in dictionaries: another reading of the rules that shares no code with the first."""
 
 import copy
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -60,7 +61,7 @@ class ReferenceModel:
 
     def after(self, id_: str, requests: Sequence[Request], whole: bool = True) -> "ReferenceModel":
         """The model after a step with this commit-set id; with `whole` false, before its end."""
-        draft = copy.deepcopy(self)
+        draft: ReferenceModel = pickle.loads(pickle.dumps(self, -1))  # several times faster than a deep copy
         draft.id, draft.moved, draft.rewired = id_, set(), set()
         for at, (name, arguments) in enumerate(requests):
             try:
