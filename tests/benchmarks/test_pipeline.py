@@ -239,7 +239,7 @@ def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str], tmp_p
     assert "59 is too few: at least 60" in capsys.readouterr().err
     large = ["--pictures", "1000000000000", "--image-size", "96", f"--directory={tmp_path}/new"]
     assert pipeline.main(large) == 1
-    assert "benchmarks.pipeline: 1,000,000,000,000 pictures, 96 px need 91,648,002.1 GB in" in capsys.readouterr().err
+    assert "benchmarks.pipeline: 1,000,000,000,000 pictures, 96 px need 77,216,002.1 GB in" in capsys.readouterr().err
     assert pipeline.main([*large, "--changes", "one", "query"]) == 1
-    assert "pictures, 96 px need 77,648,002.1 GB in" in capsys.readouterr().err
+    assert "pictures, 96 px need 61,216,002.1 GB in" in capsys.readouterr().err
     assert not [*tmp_path.iterdir()]
