@@ -79,9 +79,10 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: home / name for name in (*SIDES, *WORDS)}
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def stages_of_commands() -> Iterator[None]:
-    """Commands in this process start their stages as servers do."""
+    """Commands in this process start their stages as servers do. Not the session's: files of other rooms run in this
+    process afterwards."""
     with mock.patch.object(sys, "executable", str(forked_stages.python())):
         yield
 
