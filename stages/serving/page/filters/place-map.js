@@ -2,6 +2,7 @@
  * Knows neither the service nor the address; choose(box) is called with the box of a circle, or of what was drawn. */
 
 import { draw, make } from "../kit/elements.js";
+import { grouped } from "../kit/groups.js";
 import * as words from "../kit/text-format.js";
 
 const WIDTH = 280, HEIGHT = 200; // units of the drawing
@@ -59,7 +60,7 @@ function clusters(places, { south, north, west, east }) {
     const row = Math.floor(((each.latitude - south) / (north - south)) * DOWN);
     return `${column} ${row}`;
   };
-  return [...Map.groupBy(places, cell).values()].map((group) => {
+  return grouped(places, cell).map((group) => {
     const pictures = group.reduce((sum, each) => sum + each.pictures, 0);
     const mean = (name) => group.reduce((sum, each) => sum + each[name] * each.pictures, 0) / pictures;
     const [south, west] = ["south", "west"].map((name) => rounded(Math.min(...group.map((each) => each[name])), Math.floor));

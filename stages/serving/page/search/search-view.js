@@ -4,6 +4,7 @@
 import { ask, table } from "./query-request.js";
 import * as details from "../pictures/answer-details.js";
 import { button, byId, make } from "../kit/elements.js";
+import { grouped } from "../kit/groups.js";
 import * as moves from "../kit/query-links.js";
 import * as notices from "../kit/notices.js";
 import { menu, saveAs } from "../kit/download-menu.js";
@@ -103,7 +104,7 @@ export class Answers extends QuestionView {
 }
 
 /** Neighbours in groups, nearest first: [[nearest, its near-duplicates…], …]. */
-const folded = (neighbours) => [...Map.groupBy(neighbours, ({ group }) => group).values()];
+const folded = (neighbours) => grouped(neighbours, ({ group }) => group);
 
 /** The tiles of a group. unfolded: the Set of groups that are open, which they keep up to date. */
 function groupTiles([nearest, ...others], unfolded) {
