@@ -68,7 +68,7 @@ def duplicates(
     with optional_pipelines.deployed(connection, copy_groups.GROUP, wait, once, yes) as ready:
         found = copy_groups.export(connection, output, with_near, folders) if ready else None
     if as_json:
-        say_json({name: getattr(found, name, None) for name in FIELDS})
+        say_json({name: found and getattr(found, name) for name in FIELDS})
     if as_json or found is None:
         return
     where = f"both {folders[0]} and {folders[1]}" if folders else "the library"
