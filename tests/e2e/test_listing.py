@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from stages.files.tables.index_table import TABLE, IndexTable
 from stages.record.sources import Source
 from stages.serving.follow.original_files import FETCHED, OriginalFiles
 from stages.serving.follow.pachyderm_client import PachydermAddress, PachydermClient
+from tests.conditions import until
 from tests.e2e.world import Job, MakeWorld, Paint, World
 from tests.s3_server import KEYS, S3Server, s3_server
 
@@ -77,7 +79,10 @@ def ticked(world: World) -> dict[str, Job]:
 
 
 def listed(world: World) -> dict[str, Job]:
-    """The jobs of a listing now, as `pachctl run cron` starts one."""
+    """The jobs of a listing now, as `pachctl run cron` starts one. Ticks are files named by the second: another one in
+    the second of the last would be the same datum."""
+    last = max(world.hashes("listing_tick"))
+    until(lambda: f"{datetime.now(UTC):/%Y-%m-%dT%H:%M:%SZ}" > last)
     world.client.run_cron("listing")
     return ticked(world)
 
