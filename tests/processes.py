@@ -1,11 +1,14 @@
 """Tests run in several processes, which are forked from the one that has collected all of them: so modules are imported
 once, TensorFlow among them, and share their memory.
 
-A process takes the next group of tests whenever it is free. It sends its reports to the collector, which shows and
-counts them as if it had run the tests itself. Knows nothing of the order of tests, see `file_schedule`.
+A process takes the next group of tests whenever it is free. Fixtures of the session are shared by the files that it
+runs one after the other, but those of a group of several files end with it: they are large, and of no use to others. It
+sends its reports to the collector, which shows and counts them as if it had run the tests itself. Knows nothing of the
+order of tests, see `file_schedule`.
 """
 
 import contextlib
+import faulthandler
 import multiprocessing
 import os
 import signal
@@ -19,8 +22,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 Group = Sequence[pytest.Item]
+
+ENDING = 120.0
+"""Seconds for a process to end after its last test. One that has not ended then shows where each thread stands."""
 
 _FORK = multiprocessing.get_context("fork")
 _NUMBER = struct.Struct("=H")
@@ -60,11 +67,13 @@ class _Reports:
 
 @dataclass
 class _Process:
-    """A process as the collector sees it, and the tests of its group that have not ended."""
+    """A process as the collector sees it. left: the tests of its group that have not ended. last: the one that began
+    last."""
 
     process: ForkProcess
     reports: "Connection[Any, Any]"
     left: list[pytest.Item] = field(default_factory=list)
+    last: pytest.Item | None = None
 
 
 class Processes:
@@ -147,6 +156,7 @@ class _Run:
         elif kind == "logstart":
             group = list(self._group_of[what[0]])
             process.left = group[[item.nodeid for item in group].index(what[0]) :]
+            process.last = process.left[0]
             self._hook.pytest_runtest_logstart(nodeid=what[0], location=what[1])
         else:
             del process.left[:1]
@@ -158,8 +168,9 @@ class _Run:
         process.process.join()
         if process.process.exitcode == 0:
             return
-        (lost, *rest) = process.left or [self._session.items[-1]]
-        reason = f"the process of this test ended with status {process.process.exitcode}"
+        (lost, *rest) = process.left or [process.last or self._session.items[-1]]
+        when = "" if process.left else ", after its last test"
+        reason = f"the process of this test ended with status {process.process.exitcode}{when}"
         report = pytest.TestReport(lost.nodeid, lost.location, {}, "failed", reason, "call")
         self._hook.pytest_runtest_logreport(report=report)
         self._fork(rest)
@@ -174,9 +185,11 @@ class _Run:
         item = first[0] if first else self._groups[0][0]
         with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):  # told to end, or the collector is gone
             for group in self._taken(first):
-                for item, following in zip(group, [*group[1:], session], strict=True):
-                    # The session's own fixtures stay for the next group.
+                kept = session if group[0].path == group[-1].path else None
+                for item, following in zip(group, [*group[1:], kept], strict=True):
                     config.hook.pytest_runtest_protocol(item=item, nextitem=cast(pytest.Item, following))
+        # Neither pytest-timeout nor the collector limits what follows, nor Python's wait for threads after it.
+        faulthandler.dump_traceback_later(ENDING, exit=True, file=config.stash.get(fault_handler_stderr_fd_key, 2))
         for interrupt in (signal.SIGINT, signal.SIGTERM):
             signal.signal(interrupt, signal.SIG_IGN)
         call = pytest.CallInfo.from_call(lambda: session._setupstate.teardown_exact(None), when="teardown")

@@ -134,3 +134,10 @@ def test_no_constant_of_a_module_is_assigned_twice(package: str) -> None:
         names = Counter(target.id for target in targets if isinstance(target, ast.Name))
         twice += [f"{path.relative_to(ROOT)}: {name}" for name, count in names.items() if count > 1]
     assert not twice
+
+
+def test_no_test_sets_the_clock_of_the_whole_process() -> None:
+    """Threads that other tests have left would sleep for as long as that clock is ahead: give the module a clock."""
+    patched = re.compile(r"""setattr\((?:time|asyncio|selectors), |patch(?:\.object)?\((?:time, |"time\.)""")
+    found = [path for path in (ROOT / "tests").rglob("*.py") if patched.search(path.read_text(encoding="utf-8"))]
+    assert not [path.relative_to(ROOT).as_posix() for path in found]

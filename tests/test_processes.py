@@ -13,8 +13,9 @@ import itertools, pytest
 from tests.processes import Processes, shared
 
 def pytest_configure(config):
-    by_file = lambda items: [list(group) for _, group in itertools.groupby(items, lambda item: item.path)]
-    config.pluginmanager.register(Processes(2, by_file))
+    name = lambda item: item.path.stem.split("_")[1]
+    grouped = lambda items: [list(group) for _, group in itertools.groupby(items, name)]
+    config.pluginmanager.register(Processes(2, grouped))
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
@@ -55,6 +56,22 @@ def test_fail(server, tmp_path_factory):
     while len([*tmp_path_factory.getbasetemp().parent.glob("*.begun")]) < 2:
         time.sleep(0.01)
     raise ValueError("a reason")
+"""
+ALONE = """
+import time
+
+def test_alone(tmp_path_factory):
+    while not list(tmp_path_factory.getbasetemp().parent.glob("*.ended")):
+        time.sleep(0.01)
+"""
+ENDLESS = """
+import threading
+from tests import processes
+
+processes.ENDING = 1.0
+
+def test_leaves_a_thread():
+    threading.Thread(target=threading.Event().wait, name="endless").start()
 """
 TEARDOWN = """
 import pytest
@@ -114,3 +131,17 @@ def test_the_first_failure_ends_all_processes_and_their_servers(tmp_path: Path) 
 def test_nothing_is_run_where_collection_fails(tmp_path: Path) -> None:
     done = _run(tmp_path, good=GOOD, bad="import no_such_module")
     assert done.returncode == 2 and "1 error during collection" in done.stdout
+
+
+def test_fixtures_of_several_files_end_with_their_group(tmp_path: Path) -> None:
+    done = _run(tmp_path, "--timeout", "30", group_one=GOOD, group_two=GOOD, other=ALONE)
+    assert re.search("= 2 failed, 3 passed", done.stdout), done.stdout
+    assert len(list((tmp_path / "run").glob("*.ended"))) == 1
+
+
+def test_a_process_that_does_not_end_shows_what_it_waits_for(tmp_path: Path) -> None:
+    done = _run(tmp_path, endless=ENDLESS, more="def test_more(): pass")
+    assert done.returncode == 1
+    assert "the process of this test ended with status 1, after its last test" in done.stdout
+    assert re.search(r"^FAILED .*::test_leaves_a_thread", done.stdout, re.MULTILINE), done.stdout
+    assert "in _shutdown" in done.stderr, done.stderr

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from localpachd import ids
 from localpachd.errors import DataLoss, NoSpace, PachError
 from localpachd.sqlite import transaction
-from localpachd.storage import small_chunks
+from localpachd.storage import chunk_store, small_chunks
 from localpachd.storage.chunk_store import SMALL, ChunkStore
 from localpachd.storage.filesets import FileContent
 from tests.example_counts import examples
@@ -262,13 +262,17 @@ def test_trash_comes_back_when_it_is_put_or_referred_to_again(store: ChunkStore,
 
 
 class SetClock:
-    """A machine whose clock is set, and on which time passes."""
+    """A clock of the store that is set, and on which time passes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.wrong = self.passed = 0.0
-        real, steady = time.time, time.monotonic
-        monkeypatch.setattr(time, "time", lambda: real() + self.passed + self.wrong)
-        monkeypatch.setattr(time, "monotonic", lambda: steady() + self.passed)
+        monkeypatch.setattr(chunk_store, "time", self)
+
+    def time(self) -> float:
+        return time.time() + self.passed + self.wrong
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.passed
 
 
 HOUR, DAY = 3600.0, 86400.0

@@ -4,11 +4,13 @@ import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from localpachd import ids
 from localpachd.database import Database
+from localpachd.storage import chunk_store
 from localpachd.storage.chunk_store import SMALL, ChunkStore
 from localpachd.storage.filesets import FileSet, write_layer
 from localpachd.storage.garbage_collector import GarbageCollector, SweepCounts, sweep
@@ -95,12 +97,12 @@ def test_a_clock_that_is_set_during_an_upload_loses_nothing(
 ) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), ChunkStore(tmp_path / "chunks")
     sweeper = GarbageCollector(db, chunks)
-    real = time.time
     entries = []
     with chunks.uses.one():
         for number, data in enumerate((b"before", b"before" * SMALL, b"after", b"after" * SMALL)):
             if number == 2:
-                monkeypatch.setattr(time, "time", lambda: real() + step)
+                clock = SimpleNamespace(time=lambda: time.time() + step, monotonic=time.monotonic)
+                monkeypatch.setattr(chunk_store, "time", clock)
             entries.append((f"/{number}", "default", chunks.store([data])))
             chunks.flush()
         for _ in range(3):

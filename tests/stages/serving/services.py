@@ -321,7 +321,7 @@ def _started(
         started.set()
 
     server.startup = startup  # type: ignore[method-assign]
-    thread = threading.Thread(target=server.run, name="service")
+    thread = threading.Thread(target=server.run, name="service", daemon=True)
     thread.start()
     assert started.wait(60)
     try:
