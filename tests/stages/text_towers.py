@@ -1,13 +1,15 @@
 """Small text towers with real parts: a byte-level BPE trained here, as CLIP has, and random layers of Keras."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
 from stages.backbone import export_proof
 from stages.backbone.backbone_spec import TEXT_FILE
@@ -15,26 +17,54 @@ from stages.backbone.export_proof import TEXTS, TextProof
 
 _TRAINED_ON = ("red bicycle in snow", "a photo of a cat", "a photo of a dog", "two cats and a blue boat", *TEXTS)
 _WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+_WORD_END = "</w>"
 START, END = "<|startoftext|>", "<|endoftext|>"
 
 
-def small_tokenizer(length: int = 16, words: int = 400, texts: Sequence[str] = _TRAINED_ON) -> Tokenizer:
-    """A tokenizer of CLIP's form: lower case, bytes, `</w>` at the end of a word, padded to `length` tokens."""
-    made = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
+def _merges(words: Counter[tuple[str, ...]], most: int) -> list[tuple[str, str]]:
+    """The pairs of tokens that BPE joins, the most frequent first, of those as frequent the first by name."""
+    merges: list[tuple[str, str]] = []
+    while len(merges) < most:
+        counts = Counter[tuple[str, str]]()
+        for word, count in words.items():
+            for pair in pairwise(word):
+                counts[pair] += count
+        if not counts:
+            break
+        merges.append(min(counts, key=lambda pair: (-counts[pair], pair)))
+        words = Counter({_joined(word, merges[-1]): count for word, count in words.items()})
+    return merges
+
+
+def _joined(word: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for token in word:
+        if found and (found[-1], token) == pair:
+            found[-1] += token
+        else:
+            found.append(token)
+    return tuple(found)
+
+
+def small_tokenizer(length: int = 16, most: int = 600, texts: Sequence[str] = _TRAINED_ON) -> Tokenizer:
+    """A tokenizer of CLIP's form: lower case, bytes, `</w>` at the end of a word, padded to `length` tokens. Always
+    the same: the library's trainer takes pairs that are as frequent in any order."""
+    made = Tokenizer(models.BPE())
     lower = [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
     made.normalizer = normalizers.Sequence(lower)
     split = pre_tokenizers.Split(Regex(_WORDS), behavior="removed", invert=True)
     bytewise = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     made.pre_tokenizer = pre_tokenizers.Sequence([split, bytewise])
-    letters = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=words,
-        special_tokens=[],
-        initial_alphabet=letters,
-        end_of_word_suffix="</w>",
-        show_progress=False,
+    words = Counter(
+        (*piece[:-1], piece[-1] + _WORD_END)
+        for text in texts
+        for piece, _ in made.pre_tokenizer.pre_tokenize_str(made.normalizer.normalize_str(text))
     )
-    made.train_from_iterator(texts, trainer)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = _merges(words, most - 2 * len(letters))
+    tokens = [*letters, *(each + _WORD_END for each in letters), *map("".join, merges)]
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+    made.model = models.BPE(vocabulary, merges, end_of_word_suffix=_WORD_END)
     content = json.loads(made.to_str())
     content["model"]["vocab"] |= {START: made.get_vocab_size(), END: made.get_vocab_size() + 1}
     content["model"]["unk_token"] = END

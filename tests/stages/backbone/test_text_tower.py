@@ -96,7 +96,7 @@ def test_files_that_are_not_text_towers_are_refused(tmp_path: Path, written: Pat
     path.unlink()
     small_network(100).save(path)
     export_proof.attach_text_proof(path, _proof(written), small_tokenizer().to_str())
-    refused("does not belong to it: it knows 402 tokens, the network 100")
+    refused("does not belong to it: it knows 602 tokens, the network 100")
 
 
 def _proof(written: Path) -> export_proof.TextProof:
@@ -125,4 +125,4 @@ def test_tokenizers_that_do_not_belong_are_refused(tmp_path: Path, written: Path
     content = json.loads(right.to_str())
     content["model"]["vocab"][START] = content["model"]["vocab"].pop(END) + 1
     content["added_tokens"] = []
-    refused(json.dumps(content), r"lacks special tokens of its own: <\|endoftext\|> \(401\), <\|startoftext\|> \(400\)")
+    refused(json.dumps(content), r"lacks special tokens of its own: <\|endoftext\|> \(601\), <\|startoftext\|> \(600\)")

@@ -79,7 +79,7 @@ def test_towers_that_do_not_belong_are_refused(
     # Another vocabulary of the same size: every number has a word, but of another meaning.
     proof = export_proof.read_text_proof(exported / TEXT_FILE)
     assert proof is not None
-    foreign = small_tokenizer(texts=["completely other words, and nothing of bicycles or snow"] * 3, words=400)
+    foreign = small_tokenizer(texts=["completely other words, and nothing of bicycles or snow"] * 3)
     swapped = tmp_path / "swapped.keras"
     with zipfile.ZipFile(exported / TEXT_FILE) as source, zipfile.ZipFile(swapped, "w") as target:
         for name in ("config.json", "metadata.json", "model.weights.h5"):
