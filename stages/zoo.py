@@ -20,7 +20,7 @@ import contextlib
 import hashlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,25 +29,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.backbone import devices
-from stages.backbone.backbone_file import ModelContents, identity, read
-from stages.backbone.backbone_spec import MODEL_FILE, SCALE_FILE, SPEC_FILE, BackboneSpec, WeightsOrigin, format_spec
+from stages.backbone.backbone_file import ModelContents, identity, normalise, read
+from stages.backbone.backbone_spec import (
+    MODEL_FILE,
+    SCALE_FILE,
+    SPEC_FILE,
+    TEXT_FILE,
+    BackboneSpec,
+    WeightsOrigin,
+    format_spec,
+)
 from stages.backbone.backbones import describe, forward, load_backbone, load_keras, save_backbone, sha256_of_numbers
 from stages.backbone.catalogue import CatalogueEntry, find, unknown
 from stages.backbone.efficientnet import LITE, efficientnet_lite
 from stages.backbone.embedder import Embedder, passes_at_once, threads_of_each
 from stages.backbone.embedder_factory import agrees, embedder, network, noise
-from stages.backbone.export_proof import TOLERANCE, apart, pictures, read_proof
+from stages.backbone.export_proof import TEXTS, TOLERANCE, apart, pictures, read_proof, read_text_proof
 from stages.backbone.forward_passes import EVEN, ForwardPass, even
 from stages.backbone.graphs.graph_network import GraphNetwork
 from stages.backbone.graphs.keras_parity import matches_keras
 from stages.backbone.keras_applications import application
 from stages.backbone.precision import PRECISIONS, PrecisionDrift, drift, in_precision
 from stages.backbone.reference_pictures import ReferencePictures, reference_pictures
-from stages.backbone.text_tower_file import towers_of, write_text_tower
+from stages.backbone.text_tower import read_text_tower
 from stages.datum.contract import StageError
 from stages.quality import distance_scale
 
 DEFAULT_IMAGE_SIZE = 224
+_AGAIN = "export both towers again: python -m towers.export PRESET --out DIRECTORY (towers/README.md)"
 _SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a batch of more fills the memory
 
 
@@ -183,6 +192,51 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _towers_of(directory: Path) -> tuple[Path, Path | None]:
+    """The files of the image tower and of the text tower in a directory; None if it has no text tower. Raises
+    StageError unless there is one image tower."""
+    files = sorted(path for path in directory.glob("*.keras") if path.name != TEXT_FILE)
+    if len(files) != 1:
+        raise StageError(
+            f"{directory} holds {len(files)} .keras files beside {TEXT_FILE}, not one image tower: push its file, with "
+            "--text FILE if it has a text tower"
+        )
+    words = directory / TEXT_FILE
+    return files[0], words if words.is_file() else None
+
+
+def _write_text_tower(
+    file: Path, spec: BackboneSpec, vectors_of: Callable[[NDArray[np.uint8]], NDArray[np.float32]], directory: Path
+) -> None:
+    """Writes text-tower.keras into a directory, from a file that towers.export wrote with the image tower that the spec
+    describes. vectors_of: that tower. Equal towers give equal bytes.
+
+    Raises StageError if the file is not a text tower, differs from its original, or belongs to another image tower.
+    """
+    tower, proof = read_text_tower(file), read_text_proof(file)
+    if proof is None:
+        raise StageError(f"{file.name} does not say which texts gave which vectors, so nothing proves it: {_AGAIN}")
+    if tower.dimension != spec.dimension:
+        raise StageError(
+            f"{file.name} gives vectors of {tower.dimension} dimensions, and the image tower {spec.name} of "
+            f"{spec.dimension}: they are not of one model"
+        )
+    off = apart(proof.vectors, tower.embed(TEXTS))
+    if not off <= TOLERANCE:
+        raise StageError(
+            f"the vectors of {file.name} differ by {off:.1%} from the original's, {proof.origin}: its tokenizer or "
+            f"its weights are not those; {_AGAIN}"
+        )
+    given = vectors_of(pictures(spec.image_size)).astype(np.float64)
+    off = apart(proof.pictures, given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-30))
+    if not off <= TOLERANCE:
+        raise StageError(
+            f"{file.name}, of {proof.origin}, belongs to another image tower than {spec.name}: its words would find "
+            "anything. Push the two that were exported together"
+        )
+    normalise(file, directory / TEXT_FILE)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 1 with one line on stderr if the backbone cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's files.")
@@ -204,13 +258,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         source, words = given.source, given.text
         if source and find(source) is None and Path(source).is_dir():
-            image, beside = towers_of(Path(source))
+            image, beside = _towers_of(Path(source))
             source, words = str(image), words or beside
         if words is not None and not words.is_file():
             raise StageError(f"the file of the text tower {words} does not exist")
         spec, loaded = make_backbone(source, given.image_size, given.weights, given.out, given.precision)
         if words is not None:
-            write_text_tower(words, spec, loaded, given.out)
+            _write_text_tower(words, spec, loaded, given.out)
         tried = reference_pictures(spec.image_size)
         vectors = write_scale(given.out, spec, tried, loaded)
         entry = find(given.source)

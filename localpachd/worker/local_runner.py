@@ -6,6 +6,7 @@ Knows neither jobs nor backends.
 import logging
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -14,14 +15,14 @@ from pathlib import Path
 from localpachd.disk import Disk
 from localpachd.errors import PachError
 from localpachd.worker.batch_session import BatchSession
-from localpachd.worker.commands import CommandProcess
+from localpachd.worker.commands import CommandProcess, describe_end
 from localpachd.worker.datum_set_run import DatumSetRun
 from localpachd.worker.datum_set_watch import CancellationError, DatumSetWatch
-from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.environment import EnvironmentProblem, datum_variables, task_variables
 from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.layout.pfs_layout import PlacementError
 from localpachd.worker.layout.tree_removal import remove
 from localpachd.worker.service_network import PortUnavailable
-from localpachd.worker.single_run import run_single
 from localpachd.worker.tasks import (
     BatchServer,
     CancelToken,
@@ -36,7 +37,7 @@ from localpachd.worker.tasks import (
     Task,
 )
 from localpachd.worker.warm_workers import WarmWorkers, Worker, remove_worker_directory
-from localpachd.worker.workplace import NotReusable, WorkplaceBackend
+from localpachd.worker.workplace import NotReusable, Workplace, WorkplaceBackend
 
 _log = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ class LocalRunner:
             ):
                 if workplace.statement:
                     log(LogLine("", False, workplace.statement))
-                return run_single(task, workplace, watch, log, work)
+                return _run_single(task, workplace, watch, log, work)
         except CancellationError:
             return ""
         except (EnvironmentProblem, PortUnavailable, OSError) as problem:
@@ -273,3 +274,34 @@ def _refuse(_: str) -> None:
 
 def _here(start: Callable[[], CommandProcess]) -> CommandProcess:
     return start()
+
+
+def _run_single(task: Task, workplace: Workplace, watch: DatumSetWatch, log: LogSink, work: DatumWork) -> str:
+    """Runs the command of a service or a spout once at a workplace, in this thread, with `work` in its `/pfs`; returns
+    how it ended. Raises CancellationError."""
+
+    def note(text: str) -> None:
+        log(LogLine("", False, text))
+
+    watch.begin(work.id)
+    layout = workplace.layout
+    pipes = layout.lazy_pipes(workplace.stores.pipes, note, watch.end)
+    try:
+        variables = datum_variables(work, layout.shown)
+        layout.place(work, {**task_variables(task), **variables}, pipes, watch.check)
+        note("beginning to run user code")
+        begun = time.monotonic()
+        process = workplace.start(
+            task.cmd, task.stdin, variables, lambda text: log(LogLine("", True, text)), watch.notify
+        )
+        try:
+            ended = watch.wait(lambda: process.ended) or describe_end(process)
+        finally:
+            process.stop()
+        note(f"user code ended after {time.monotonic() - begun:.3f}s: {ended}")
+        return ended
+    except (PlacementError, EnvironmentProblem) as problem:
+        return str(problem)
+    finally:
+        watch.finish()
+        pipes.close()

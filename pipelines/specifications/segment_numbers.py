@@ -5,7 +5,6 @@ datum. partition writes three files for each segment of a bucket, so segments an
 many as leave several pictures in each.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from stages.datum.text_format import counted
@@ -74,22 +73,17 @@ def proposed(pictures: int) -> SegmentNumbers:
 def outgrown(pictures: int, now: SegmentNumbers, then: SegmentNumbers) -> list[str]:
     """The reasons, in words with figures, for which a library should change its numbers to those proposed; none if it
     need not. Numbers that are larger than those proposed are a choice."""
-    return [*_of_segments(pictures, now, then), *_of_buckets(pictures, now, then)]
-
-
-def _of_segments(pictures: int, now: SegmentNumbers, then: SegmentNumbers) -> Iterator[str]:
+    reasons = []
     if now.in_segment(pictures) > MOST_IN_SEGMENT and then.segment_digits > now.segment_digits:
-        yield (
+        reasons.append(
             f"{now.in_segment(pictures):,} pictures are in each of {counted(now.segments, 'segment', 'segments')}, and "
             f"each picture more reads one again: SEGMENT_DIGITS={then.segment_digits} makes that "
             f"{then.in_segment(pictures):,} (`lookalike upgrade --sizes`)"
         )
-
-
-def _of_buckets(pictures: int, now: SegmentNumbers, then: SegmentNumbers) -> Iterator[str]:
     if now.in_bucket(pictures) > MOST_IN_BUCKET and then.buckets > now.buckets:
-        yield (
+        reasons.append(
             f"{now.in_bucket(pictures):,} pictures are in each of {counted(now.buckets, 'bucket', 'buckets')} of "
             f"partition, and each picture more reads and writes one again: the overlay `large` makes that "
             f"{then.in_bucket(pictures):,} (`lookalike upgrade --overlay large`)"
         )
+    return reasons

@@ -1,7 +1,8 @@
 """The plan of an upgrade: the deployed pipelines of ours beside the installed specifications; and that of the way back,
 to the versions that ran before. Changes nothing."""
 
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
@@ -11,7 +12,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.analysis.measurement import inherited_settings
 from pipelines.client.deployment import deployment, image_sizes, part_sizes
-from pipelines.client.deployment.deployment import DEPLOYED_BY
+from pipelines.client.deployment.deployment import DEPLOYED_BY, UPGRADE
 from pipelines.client.deployment.image_sizes import IMAGE_SIZE, SPECIFIED
 from pipelines.client.pipeline_owner import is_own
 from pipelines.client.server.connection import Connection
@@ -19,13 +20,22 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, optional_specs, overlays, pipeline_specs
 from pipelines.specifications.drafts import SpecDraft
 from pipelines.specifications.pipeline_specs import SHIPPED_SPECS, deployed_request, repos_read
-from pipelines.upgrades import spec_documents, spec_merge, upgrade_records, upgrade_steps
+from pipelines.upgrades import spec_documents, spec_merge, upgrade_steps
 from pipelines.upgrades.spec_merge import MergedSpec
-from pipelines.upgrades.upgrade_records import UpgradeRecord
 from pipelines.upgrades.upgrade_steps import UpgradeStep
 from stages.datum.text_format import enumerated
 
 _ENV = ("transform", "env")
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeRecord:
+    """The record of an upgrade, in an annotation of each pipeline that it sent: one that is left is enough for the way
+    back, as Pachyderm keeps every version of a pipeline. number: of the upgrade, from 1, as clocks differ. before: the
+    commit of the specification that each of its pipelines had, by name; "" for one that it created."""
+
+    number: int
+    before: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +107,11 @@ def plan(
         if is_own(info) and name not in known
     ]
     before = {step.pipeline: step.spec_commit for step in steps if step.is_sent}
-    newest = upgrade_records.last(there.values())
+    newest = _last(there.values())
     record = UpgradeRecord(newest.number + 1 if newest else 1, before)
     for step in steps:
         if step.is_sent:
-            upgrade_records.write(step.request, record)
+            _write(step.request, record)
     return UpgradePlan(tuple(steps), tuple(sent[step.pipeline] for step in steps if step.is_sent), record)
 
 
@@ -172,7 +182,7 @@ def _keep_parts(request: Any, installed: SpecDraft) -> None:
 def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
     """The way back for the deployed pipelines, by name with details. A pipeline that the upgrade created is deleted,
     unless another one reads it. Raises LookalikeError if there was no upgrade, or a version is gone."""
-    record = upgrade_records.last(there.values())
+    record = _last(there.values())
     if record is None:
         raise LookalikeError("there is no upgrade to go back from: `lookalike history` lists the deployments")
     versions = _versions(connection)
@@ -204,7 +214,7 @@ def _back(connection: Connection, record: UpgradeRecord, info: Any, version: Any
     request.reprocess = deployment.has_other_code(request, info)
     request.metadata.annotations[DEPLOYED_BY] = deployment.author(connection)
     step = upgrade_steps.upgrade_step(info, request, request.reprocess, change="back")
-    if not step.parts and upgrade_records.read(info) != record:  # it is back already
+    if not step.parts and _read(info) != record:  # it is back already
         return UpgradeStep(step.pipeline, "unchanged", spec_commit=step.spec_commit)
     return step
 
@@ -213,3 +223,23 @@ def _versions(connection: Connection) -> dict[tuple[str, str], Any]:
     """Every version of every pipeline, by name and the commit of its specification."""
     request = pps_pb2.ListPipelineRequest(history=-1, details=True, projects=[connection.in_project()])
     return {(info.pipeline.name, info.spec_commit.id): info for info in connection.pps.ListPipeline(request)}
+
+
+def _read(info: Any) -> UpgradeRecord | None:
+    """The record of a deployed pipeline, given as a PipelineInfo with details; None if it has none that is valid."""
+    try:
+        found = json.loads(info.details.metadata.annotations.get(UPGRADE, ""))
+        return UpgradeRecord(int(found["number"]), {str(name): str(commit) for name, commit in found["before"].items()})
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _last(infos: Iterable[Any]) -> UpgradeRecord | None:
+    """The record of the last upgrade of these pipelines; None if there was none, or if all of it was taken back."""
+    return max((each for each in map(_read, infos) if each), key=lambda each: each.number, default=None)
+
+
+def _write(request: Any, record: UpgradeRecord) -> None:
+    """Puts a record into a CreatePipelineRequest."""
+    text = json.dumps({"number": record.number, "before": dict(record.before)}, sort_keys=True, separators=(",", ":"))
+    request.metadata.annotations[UPGRADE] = text

@@ -16,6 +16,7 @@ from stages.classify.training.run_records import (
     TrainingRun,
     backbone_data,
     backbone_of,
+    known_record,
 )
 from stages.classify.training.training_parameters import InputKind
 from stages.datum.contract import StageError
@@ -69,13 +70,7 @@ def format_description(chosen: ClassifierDescription) -> bytes:
 def parse(content: bytes | str) -> ClassifierDescription:
     """The description in the content of labels.json. Raises StageError for anything else, and for another format."""
     try:
-        data = json.loads(content)
-        found = data.pop("format")
-        if found != FORMAT:
-            raise StageError(
-                f"{FILE} has the format {found}, which this version of lookalike does not know: use the version that "
-                "wrote it"
-            )
+        data = known_record(content, FILE)
         if data["takes"] not in ("vectors", "pictures") or not all(isinstance(each, str) for each in data["labels"]):
             raise ValueError("a field is of the wrong type")
         origin = backbone_of(data.pop("backbone"))

@@ -14,17 +14,17 @@ import stat
 import tempfile
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from stages.datum.contract import DatumInput, spool
-from stages.decode import stl10, stl10_records
+from stages.decode import picture_normaliser, stl10, stl10_records
 from stages.decode.archives.archive_member import DAMAGED_MEMBER, ArchiveMember, BadArchive, BadMember, unsafe_name
 from stages.decode.archives.archive_reader import members
 from stages.decode.decoder_processes import DecoderProcesses
 from stages.decode.decoders import BadPicture
 from stages.decode.picture_normaliser import NormalisedPicture, PictureIdentity
-from stages.decode.record_blocks import RecordBlocks
 from stages.decode.recorded_pictures import Fetch, fetched
 from stages.record import pfs_names, url_records
 from stages.record.file_kinds import HEAD, FileKind, kind_of, why_unreadable
@@ -38,6 +38,9 @@ _AHEAD = 32 << 20
 _MOST_AHEAD = 64
 """Pictures that are read ahead, and the most whose pixels wait for an earlier one's: 10 MB at 224 pixels. Four blocks
 of records."""
+
+_MOST_RECORDS = 16  # of a block
+_BLOCK_BYTES = 4 << 20  # of a block's squares; a single one may be larger
 
 
 @dataclass(frozen=True)
@@ -161,7 +164,7 @@ class _Reader:
         self.limits = limits
         self.scratch = scratch
         self.decoders = decoders
-        self.records = RecordBlocks(framing)
+        self.records = _RecordBlocks(framing)
 
     def datum_file(self, path: Path, repo_path: str) -> Iterator[_Found]:
         true = pfs_names.unescape(repo_path)
@@ -266,3 +269,34 @@ class _Reader:
             path = true if alone else stl10.record_name(true, number)
             source = Source(path, hashlib.sha256(record).hexdigest(), bytes=len(record))
             yield _Decoding(source, self.records.add(record))
+
+
+class _RecordBlocks:
+    """Records of STL-10, of any number of files, added one after the other and normalised in blocks, which takes an
+    eighth less time than one by one."""
+
+    def __init__(self, framing: Framing) -> None:
+        self._framing = framing
+        self._most = min(_MOST_RECORDS, max(1, _BLOCK_BYTES // (3 * framing.side**2)))
+        self._block = _RecordBlock(framing)
+
+    def add(self, record: bytes) -> Callable[[], NormalisedPicture]:
+        """What gives the picture of a record, which is normalised with those next to it when one of them is asked
+        for."""
+        if self._block.found or len(self._block.records) == self._most:
+            self._block = _RecordBlock(self._framing)
+        self._block.records.append(record)
+        return partial(self._block.picture, len(self._block.records) - 1)
+
+
+@dataclass
+class _RecordBlock:
+    framing: Framing
+    records: list[bytes] = field(default_factory=list)
+    found: list[NormalisedPicture] = field(default_factory=list)
+
+    def picture(self, row: int) -> NormalisedPicture:
+        if not self.found:
+            self.found = picture_normaliser.reframe(stl10_records.upright(b"".join(self.records)), self.framing)
+            self.records.clear()
+        return self.found[row]

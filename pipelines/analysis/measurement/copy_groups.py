@@ -1,6 +1,7 @@
 """Groups of exact and near copies: fetched from the pipeline `duplicates`, or made here of its pairs for two folders;
 with the list of the files that can go, and pages. Knows no terminal."""
 
+import io
 import json
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
@@ -18,6 +19,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import result_sheets, snapshots
 from pipelines.specifications import optional_specs, specs_directory
 from stages.datum import stage_version
+from stages.files.tables.image_table import read_sources
 from stages.files.tables.index_table import TABLE
 from stages.record import name_lists
 from stages.report.copy_pages import EXACT, LIST, NEAR, CopyKind
@@ -153,3 +155,12 @@ def _fetch(connection: Connection, repo: str, needed: str, directory: str, to: P
         return True
 
     return connection.retry(fetched)
+
+
+def read_contents(connection: Connection) -> Mapping[str, str]:
+    """What is equal for exact copies (stages.record.sources.Source.content), by the SHA-256 of the file, of those whose
+    copies need not have equal bytes. Empty without an index."""
+    index = Repository(connection, "index").good()
+    tables = () if index is None else index.read_all(f"/*/{TABLE}")
+    every = (each for _, table in tables for sources in read_sources(io.BytesIO(table)) for each in sources)
+    return {each.sha256: each.pixels for each in every if each.pixels}

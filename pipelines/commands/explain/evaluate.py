@@ -1,6 +1,6 @@
-"""The command that evaluates the library's neighbours by labels."""
+"""The command that evaluates the library's neighbours by labels, and compares two models or metrics by them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,12 +8,12 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from pipelines.analysis.measurement import evaluation, optional_deployment
+from pipelines.analysis.measurement import evaluation, model_comparison, optional_deployment
 from pipelines.analysis.measurement.evaluation import EvaluationReport
 from pipelines.client.deployment import first_files
 from pipelines.client.server.connection import Connection
-from pipelines.commands.explain import evaluate_comparison
-from pipelines.commands.kit import optional_pipelines, progress
+from pipelines.commands.ask.past_query import STEPS
+from pipelines.commands.kit import interrupts, optional_pipelines, progress
 from pipelines.commands.kit.app import App
 from pipelines.commands.kit.command_connection import open_write_connection
 from pipelines.commands.kit.job_completion import conclude
@@ -91,7 +91,7 @@ def evaluate(
         if folders:
             _put(connection, {FOLDERS: evaluation.from_folders(connection)})
         if model or metric:
-            evaluate_comparison.compare(connection, model or (), metric or (), output, as_json)
+            _compare(connection, model or (), metric or (), output, as_json)
             return
         found = evaluation.export(connection, output)
     if as_json:
@@ -173,3 +173,69 @@ def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def _estimate(found: Mapping[str, float]) -> str:
     return f"{found['value']:.3f} ({found['low']:.3f} to {found['high']:.3f})"
+
+
+def _compare(connection: Connection, model: Sequence[str], metric: Sequence[str], to: Path, as_json: bool) -> None:
+    """Compares, writes the report below `to`, and shows the table or, as JSON, everything."""
+    interrupts.explain("interrupted: nothing was written")
+    found = model_comparison.compare(connection, model, metric, to, STEPS)
+    if as_json:
+        say_json({**found.found, "report": str(found.directory)})
+        return
+    for line in _comparison(found.found):
+        if isinstance(line, Table):
+            console.print(line)
+        else:
+            say(line)
+    say(f"report: {found.directory / 'index.html'}")
+
+
+def _comparison(found: Mapping[str, Any]) -> Iterator[Table | str]:
+    """The comparison for the terminal: sides, table, verdict."""
+    for side in "ab":
+        about = found["about"][side]
+        where = "as deployed" if about["deployed"] else "computed here"
+        named = f"{visible(about['backbone'])} {about['model'][:12]}, {about['image_size']} px, {about['metric']}"
+        yield f"{side.upper()}  {named}; {where}"
+    if found["note"]:
+        yield found["note"]
+        return
+    yield ""
+    yield _differences(found)
+    yield ""
+    yield f"{found['verdict']['words']}: {_outcomes(found)}"
+    left = found["left_out"]["a"] + found["left_out"]["b"]
+    if left:
+        yield f"left out: {counted(left, 'query', 'queries')} of one side alone"
+    for row in found["labels"][:_MOST_LABELS]:
+        yield f"  {visible(row['label'])}: {row['a']:.3f} → {row['b']:.3f} of {row['queries']:,}"
+
+
+def _differences(found: Mapping[str, Any]) -> Table:
+    table = plain_table(collapse_padding=True)
+    for name in ("metric", "A", "B", "difference", "95 % interval", ""):
+        table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "") else "right")
+    k = found["ks"][-1]
+    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", f"MRR@{k}")):
+        values = found["micro"][name]
+        better = f"{values['better'].upper()}, beyond chance" if values["better"] else "chance"
+        table.add_row(
+            name,
+            f"{values['a']:.3f}",
+            f"{values['b']:.3f}",
+            f"{values['difference']:+.3f}",
+            f"{values['low']:+.3f} to {values['high']:+.3f}",
+            "the same" if values["low"] == values["high"] == 0 else better,
+        )
+    return table
+
+
+def _outcomes(found: Mapping[str, Any]) -> str:
+    first = found["first"]
+    if not first["only_a"] + first["only_b"]:
+        return f"of {counted(found['queries'], 'query', 'queries')}, none is right on one side alone"
+    chance = "< 0.001" if first["chance"] < 0.001 else f"{first['chance']:.3f}"
+    return (
+        f"of {counted(found['queries'], 'query', 'queries')}, {first['only_a']:,} right with A alone and "
+        f"{first['only_b']:,} with B alone (McNemar: {chance})"
+    )

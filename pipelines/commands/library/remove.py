@@ -115,7 +115,7 @@ def remove(
 
 def _contents(connection: Connection) -> Mapping[str, str]:
     """See read_contents; a removal seldom needs it, and the start need not wait for Arrow."""
-    found: Mapping[str, str] = load("pipelines.analysis.measurement.exact_contents").read_contents(connection)
+    found: Mapping[str, str] = load("pipelines.analysis.measurement.copy_groups").read_contents(connection)
     return found
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from pipelines.analysis.measurement import evaluation
-from pipelines.analysis.measurement.exact_contents import read_contents
+from pipelines.analysis.measurement.copy_groups import read_contents
 from pipelines.client import commit_owner
 from pipelines.client.commit_writer import CommitWriter, MovedHeadError
 from pipelines.client.deployment.deployment import has_repo, make_repo

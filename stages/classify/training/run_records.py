@@ -124,6 +124,15 @@ class TrainingRun:
         }
 
 
+def known_record(content: bytes | str, file: str, advice: str = "") -> dict[str, Any]:
+    """The values of a record of this format. Raises StageError for another format, ValueError for what is no record."""
+    data: dict[str, Any] = json.loads(content)
+    if (found := data.pop("format")) != FORMAT:
+        unknown = f"{file} has the format {found}, which this version of lookalike does not know"
+        raise StageError(f"{unknown}: use the version that wrote it{advice}")
+    return data
+
+
 def format_run(run: TrainingRun) -> bytes:
     """The content of run.json; equal runs give equal bytes."""
     return (json.dumps(run.as_data(), indent=1, sort_keys=True) + "\n").encode("ascii")
@@ -132,13 +141,7 @@ def format_run(run: TrainingRun) -> bytes:
 def parse(content: bytes | str) -> TrainingRun:
     """The run in the content of run.json. Raises StageError for anything else, and for another format."""
     try:
-        data = json.loads(content)
-        found = data.pop("format")
-        if found != FORMAT:
-            raise StageError(
-                f"{FILE} has the format {found}, which this version of lookalike does not know: use the version that "
-                "wrote it, or train again with `lookalike deploy --reprocess train`"
-            )
+        data = known_record(content, FILE, ", or train again with `lookalike deploy --reprocess train`")
         backbone = data.pop("backbone")
         return TrainingRun(
             **data

@@ -43,7 +43,7 @@ class ClassifyHandler:
         seeing: QueryEmbedder,
     ) -> None:
         """library: the snapshot of the moment, whose pictures can be asked about by id; None without one."""
-        self._state = state
+        self.state = state
         self._library = library
         self._seeing = seeing
         self.passes = Batcher[tuple["Classifier", InputArray], ProbabilityArray](
@@ -56,7 +56,7 @@ class ClassifyHandler:
 
     def promoted(self) -> PromotedModel:
         """The model that answers now. Raises Refusal while there is none."""
-        return self._state().answering("no-model")
+        return self.state().answering("no-model")
 
     async def answer(
         self, question: ClassifyRequest, files: Sequence[PictureUpload], turns: DecodeSlots

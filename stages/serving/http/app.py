@@ -14,6 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from stages.files.url_fetcher import FetchLimits
+from stages.serving.answer.classify_handler import ClassifyHandler
 from stages.serving.answer.load_limiter import LoadLimiter, ServiceLimits
 from stages.serving.answer.metrics import ServiceMetrics
 from stages.serving.answer.query_embedder import QueryEmbedder
@@ -70,9 +71,10 @@ class ServiceApplication:
         def library() -> Snapshot | None:
             return None if state is None else state().snapshot
 
-        self._classes = (
-            None if promoted is None else ClassifyRoutes(promoted, library, self._metrics, self._seeing, answered)
-        )
+        self._classes = None
+        if promoted is not None:
+            classifying = ClassifyHandler(promoted, library, self._metrics, self._seeing)
+            self._classes = ClassifyRoutes(classifying, self._metrics, answered)
         self._all: list[SearchRoutes | ClassifyRoutes] = [
             each for each in (self._searches, self._classes) if each is not None
         ]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
 from stages.serving.answer.classify_handler import ClassifyHandler
 from stages.serving.answer.metrics import ServiceMetrics
-from stages.serving.answer.query_embedder import QueryEmbedder
 from stages.serving.answer.request_schema import DEFAULT_TOP, MOST_TOP
-from stages.serving.follow.promoted_model import PromotedModel
-from stages.serving.follow.snapshots import Snapshot, SnapshotState
 from stages.serving.http import api_docs
 from stages.serving.http.json_responses import AsciiJSONResponse
 from stages.serving.http.request_parser import CLASSIFY
@@ -21,20 +17,13 @@ from stages.serving.http.response_writer import ResponseWriter
 
 
 class ClassifyRoutes:
-    """Answers from the promoted model of the moment. library: the snapshot of the moment, None without one."""
+    """Answers from the promoted model of the moment."""
 
-    def __init__(
-        self,
-        state: Callable[[], SnapshotState[PromotedModel]],
-        library: Callable[[], Snapshot | None],
-        metrics: ServiceMetrics,
-        seeing: QueryEmbedder,
-        answered: ResponseWriter,
-    ) -> None:
-        self.state = state
+    def __init__(self, classifying: ClassifyHandler, metrics: ServiceMetrics, answered: ResponseWriter) -> None:
+        self.state = classifying.state
         self._metrics = metrics
         self._answered = answered
-        self._classifying = ClassifyHandler(state, library, metrics, seeing)
+        self._classifying = classifying
 
     async def close(self) -> None:
         """Ends its thread."""

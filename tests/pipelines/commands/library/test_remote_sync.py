@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
-from pipelines.analysis.measurement.exact_contents import read_contents
+from pipelines.analysis.measurement.copy_groups import read_contents
 from pipelines.client.commit_history import CommitHistory
 from pipelines.client.repository import PutFile, Repository
 from pipelines.client.server.connection import Connection

@@ -17,7 +17,7 @@ from pipelines.commands.pipelines.upgrade_text import FIELDS
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts
 from pipelines.upgrades import upgrade_plan, upgrade_transaction
-from pipelines.upgrades.upgrade_records import UpgradeRecord
+from pipelines.upgrades.upgrade_plan import UpgradeRecord
 from tests.command import Command, next_line
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.stand_ins import SpecFiles, create_foreign, deploy_specs, shell_spec

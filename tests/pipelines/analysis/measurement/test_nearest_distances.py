@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+from pipelines.analysis.measurement.picture_quality import nearest_distances
 from stages.knn.search_settings import SearchSettings
 from stages.knn.searcher_factory import open_searcher
 from stages.knn.top_k import Searcher
 from stages.knn.vector_set import VectorSet
-from stages.quality.odd_pictures import nearest_distances
 from tests.example_counts import examples
 
 
