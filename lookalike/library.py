@@ -9,7 +9,6 @@ from datetime import date
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -101,9 +100,7 @@ class Library:
     def __enter__(self) -> "Library":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

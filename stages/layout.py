@@ -31,13 +31,10 @@ from sklearn.decomposition import PCA
 
 from stages.datum.contract import Datum, StageError
 from stages.datum.stage_parameters import integer
-from stages.files.layout_files import Layout, projected
+from stages.files.layout_files import LEAST, TOO_FEW, Layout, projected
 from stages.knn.vector_set import VectorSet
 from stages.record import origin
 from stages.record.origin import Origin
-
-LEAST = 50
-"""Pictures, of fewer of which there is no map."""
 
 _NUMBERS = 50
 """Of the principal components, at most."""
@@ -72,7 +69,7 @@ def fit(
     """The layout of m pictures with these vectors, float32 (m, d). about: is recorded in its facts. Raises StageError
     for fewer than LEAST pictures, for vectors with NaN or infinities, and if all are equal."""
     if len(ids) < LEAST:
-        raise StageError(f"a map needs at least {LEAST} pictures, and the library has {len(ids)}: add more")
+        raise StageError(TOO_FEW.format(len(ids)))
     prepared = VectorSet(vectors, metric, [each.decode() for each in ids.tolist()]).prepared
     if not np.ptp(prepared, axis=0).any():
         raise StageError("all pictures have the same vector, so there is nothing to lay out")

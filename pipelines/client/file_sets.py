@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import grpc
@@ -41,9 +40,7 @@ class FileSets:
         self._renewing.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         # Not joined: a call to a server that does not answer must not keep an interrupted command.
         self._over.set()
 

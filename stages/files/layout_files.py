@@ -31,6 +31,11 @@ FACTS, ARRAYS = "layout.json", "layout.npz"
 FIT = "fit a layout: lookalike map fit"
 """The remedy for a layout that is missing or does not fit."""
 
+LEAST = 50
+"""Pictures, of fewer of which there is no map."""
+
+TOO_FEW = f"a map needs at least {LEAST} pictures, and the library has {{}}: add more"
+
 NO_CLUSTER = -1
 """In place of the number of a cluster."""
 

@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
@@ -66,9 +65,7 @@ class SearchClient:
     def __enter__(self) -> "SearchClient":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def search(self, pictures: Sequence[QueryPicture], **options: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from fastapi import Depends, FastAPI, Path, Query, Response
 from numpy.typing import NDArray
 
+from stages.files.layout_files import LEAST, TOO_FEW
 from stages.knn.backend import Rows
 from stages.report import answer_table
 from stages.report.answer_table import CSV
@@ -114,7 +115,8 @@ def _answered(snapshot: Snapshot, made: Callable[[LibraryMap, Snapshot], Any], c
     try:
         found = snapshot.maps.of(snapshot.library, commit)
     except Absent as error:
-        raise Refusal(409, "no-map", NO_MAP) from error
+        count = len(snapshot.library)
+        raise Refusal(409, "no-map", TOO_FEW.format(count) if count < LEAST else NO_MAP) from error
     if commit not in ("", found.commit):
         raise Refusal(409, "map-moved", "there is a newer map than that of this commit: ask for /map again")
     return made(found, snapshot)

@@ -13,6 +13,8 @@ import * as words from "../kit/text-format.js";
 import { tile } from "../pictures/picture-tile.js";
 import * as moves from "../kit/query-links.js";
 
+const FIT = "lookalike map fit";
+
 export class MapView {
   heading = "#atlas-title"; // what takes the focus
   tiles = "atlas-tiles"; // the id of what holds the pictures
@@ -49,7 +51,8 @@ export class MapView {
       this.#map = await notices.slowly("Loading", "The map is on its way.", ask);
     } catch (failure) {
       if (failure.code !== "no-map") throw failure;
-      return this.#missing("This library has no map yet. To lay it out:");
+      const { message } = failure;
+      return message.includes(FIT) ? this.#missing("This library has no map yet. To lay it out:") : this.#missing(words.sentence(message), "");
     }
     byId("atlas-said").replaceChildren();
     const { stale, pictures, library, clusters } = this.#map;
@@ -73,11 +76,11 @@ export class MapView {
     return undefined;
   }
 
-  #missing(reason) {
+  #missing(reason, remedy = FIT) {
     byId("atlas-title").textContent = "Map";
     byId("atlas-summary").textContent = "";
     byId("atlas-body").hidden = true;
-    byId("atlas-said").replaceChildren(make("p", {}, reason), notices.commandLine("lookalike map fit"));
+    byId("atlas-said").replaceChildren(make("p", {}, reason), ...(remedy ? [notices.commandLine(remedy)] : []));
     this.#list(null);
   }
 

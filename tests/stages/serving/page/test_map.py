@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 from playwright.sync_api import Locator, expect
 
 from stages.serving.follow.map_listings import REPO
+from stages.serving.http import map_routes
 from tests.conditions import until
 from tests.servers import Localpachd, StartPachd
 from tests.stages.serving import maps, services
@@ -108,7 +110,12 @@ def test_without_a_map_the_page_says_how_to_make_one(
         expect(tab.find("#atlas-body")).to_be_hidden()
         maps.connect(pachd).client.delete_repo(REPO, force=True)
         tab.open("/?view=map")
-        expect(tab.find("#atlas-said")).to_contain_text("has no map yet", timeout=WAIT)
+        expect(tab.find("#atlas-said")).to_contain_text("A map needs at least 50 pictures", timeout=WAIT)
+        expect(tab.find("#atlas-said code")).to_have_count(0)
+        with mock.patch.object(map_routes, "LEAST", len(ready.library)):
+            tab.open("/?view=map")
+            expect(tab.find("#atlas-said")).to_contain_text("has no map yet", timeout=WAIT)
+        expect(tab.find("#atlas-said code")).to_have_text("lookalike map fit")
     finally:
         if not any(each.repo.name == REPO for each in maps.connect(pachd).client.list_repo()):
             maps.connect(pachd).client.create_repo(REPO)
