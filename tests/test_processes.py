@@ -140,7 +140,7 @@ def test_fixtures_of_several_files_end_with_their_group(tmp_path: Path) -> None:
 
 
 def test_a_process_that_does_not_end_shows_what_it_waits_for(tmp_path: Path) -> None:
-    done = _run(tmp_path, endless=ENDLESS, more="def test_more(): pass")
+    done = _run(tmp_path, endless=ENDLESS)
     assert done.returncode == 1
     assert "the process of this test ended with status 1, after its last test" in done.stdout
     assert re.search(r"^FAILED .*::test_leaves_a_thread", done.stdout, re.MULTILINE), done.stdout
