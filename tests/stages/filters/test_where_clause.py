@@ -232,6 +232,21 @@ def _found(where: str, table: AttributeTable = _TABLE) -> list[int]:
 
 
 @pytest.mark.parametrize(
+    "condition",
+    [
+        "path {} LIKE 'b%'",
+        "path {} ILIKE 'B%'",
+        "path {} LIKE 'b!.%' ESCAPE '!'",
+        "path {} IN ('b.png', 'c')",
+        "path {} BETWEEN 'b' AND 'c'",
+        "camera IS {} NULL",
+    ],
+)
+def test_not_before_an_operator_finds_the_other_files(condition: str) -> None:
+    assert (_found(condition.format("")), _found(condition.format("NOT"))) == ([1], [0])
+
+
+@pytest.mark.parametrize(
     "where",
     [
         "rating * rating > 0 OR TRUE",

@@ -153,6 +153,7 @@ def test_the_token_opens_everything_and_nothing_else_does(guarded: Service) -> N
             assert answer.headers["www-authenticate"] == "Bearer"
             assert TOKEN not in answer.body.decode()
         assert guarded.search({"id": "0" * 64}).status == 401
+        assert guarded.ask("/images/assets/x").status == 401  # open are those that begin so
     for scheme in ("Bearer", "bearer", "BEARER "):
         assert guarded.ask("/status", headers={"Authorization": f"{scheme} {TOKEN}"}).status == 200
 
