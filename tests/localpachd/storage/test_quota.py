@@ -10,12 +10,18 @@ import pytest
 from localpachd.database import Database
 from localpachd.errors import OverQuota
 from localpachd.storage.chunk_store import SMALL, ChunkStore
+from localpachd.storage.quota import Quota
 
 BIG = 1 << 20
 
 
 def noise(size: int, seed: int = 0) -> bytes:
     return random.Random(seed).randbytes(size)
+
+
+def test_the_last_byte_fits() -> None:
+    quota = Quota(limit=10, used=lambda: 4)
+    assert not quota.lacks(6) and quota.lacks(7)
 
 
 @pytest.mark.parametrize("size", [SMALL - 1, BIG])
