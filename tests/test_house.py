@@ -138,6 +138,6 @@ def test_no_constant_of_a_module_is_assigned_twice(package: str) -> None:
 
 def test_no_test_sets_the_clock_of_the_whole_process() -> None:
     """Threads that other tests have left would sleep for as long as that clock is ahead: give the module a clock."""
-    patched = re.compile(r"""setattr\((?:time|asyncio|selectors), |patch(?:\.object)?\((?:time, |"time\.)""")
+    patched = re.compile(r"""(?:setattr|patch(?:\.object)?)\(\s*"?(?:time|asyncio|selectors)(?:,|\.)""")
     found = [path for path in (ROOT / "tests").rglob("*.py") if patched.search(path.read_text(encoding="utf-8"))]
     assert not [path.relative_to(ROOT).as_posix() for path in found]

@@ -107,11 +107,11 @@ def plan(
         if is_own(info) and name not in known
     ]
     before = {step.pipeline: step.spec_commit for step in steps if step.is_sent}
-    newest = _last(there.values())
+    newest = _last_record(there.values())
     record = UpgradeRecord(newest.number + 1 if newest else 1, before)
     for step in steps:
         if step.is_sent:
-            _write(step.request, record)
+            _write_record(step.request, record)
     return UpgradePlan(tuple(steps), tuple(sent[step.pipeline] for step in steps if step.is_sent), record)
 
 
@@ -182,7 +182,7 @@ def _keep_parts(request: Any, installed: SpecDraft) -> None:
 def plan_back(connection: Connection, there: Mapping[str, Any]) -> UpgradePlan:
     """The way back for the deployed pipelines, by name with details. A pipeline that the upgrade created is deleted,
     unless another one reads it. Raises LookalikeError if there was no upgrade, or a version is gone."""
-    record = _last(there.values())
+    record = _last_record(there.values())
     if record is None:
         raise LookalikeError("there is no upgrade to go back from: `lookalike history` lists the deployments")
     versions = _versions(connection)
@@ -214,7 +214,7 @@ def _back(connection: Connection, record: UpgradeRecord, info: Any, version: Any
     request.reprocess = deployment.has_other_code(request, info)
     request.metadata.annotations[DEPLOYED_BY] = deployment.author(connection)
     step = upgrade_steps.upgrade_step(info, request, request.reprocess, change="back")
-    if not step.parts and _read(info) != record:  # it is back already
+    if not step.parts and _record_of(info) != record:  # it is back already
         return UpgradeStep(step.pipeline, "unchanged", spec_commit=step.spec_commit)
     return step
 
@@ -225,7 +225,7 @@ def _versions(connection: Connection) -> dict[tuple[str, str], Any]:
     return {(info.pipeline.name, info.spec_commit.id): info for info in connection.pps.ListPipeline(request)}
 
 
-def _read(info: Any) -> UpgradeRecord | None:
+def _record_of(info: Any) -> UpgradeRecord | None:
     """The record of a deployed pipeline, given as a PipelineInfo with details; None if it has none that is valid."""
     try:
         found = json.loads(info.details.metadata.annotations.get(UPGRADE, ""))
@@ -234,12 +234,12 @@ def _read(info: Any) -> UpgradeRecord | None:
         return None
 
 
-def _last(infos: Iterable[Any]) -> UpgradeRecord | None:
+def _last_record(infos: Iterable[Any]) -> UpgradeRecord | None:
     """The record of the last upgrade of these pipelines; None if there was none, or if all of it was taken back."""
-    return max((each for each in map(_read, infos) if each), key=lambda each: each.number, default=None)
+    return max((each for each in map(_record_of, infos) if each), key=lambda each: each.number, default=None)
 
 
-def _write(request: Any, record: UpgradeRecord) -> None:
+def _write_record(request: Any, record: UpgradeRecord) -> None:
     """Puts a record into a CreatePipelineRequest."""
     text = json.dumps({"number": record.number, "before": dict(record.before)}, sort_keys=True, separators=(",", ":"))
     request.metadata.annotations[UPGRADE] = text

@@ -62,13 +62,9 @@ def small_tokenizer(length: int = 16, most: int = 600, texts: Sequence[str] = _T
     )
     letters = sorted(pre_tokenizers.ByteLevel.alphabet())
     merges = _merges(words, most - 2 * len(letters))
-    tokens = [*letters, *(each + _WORD_END for each in letters), *map("".join, merges)]
+    tokens = [*letters, *(each + _WORD_END for each in letters), *map("".join, merges), START, END]
     vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-    made.model = models.BPE(vocabulary, merges, end_of_word_suffix=_WORD_END)
-    content = json.loads(made.to_str())
-    content["model"]["vocab"] |= {START: made.get_vocab_size(), END: made.get_vocab_size() + 1}
-    content["model"]["unk_token"] = END
-    made = Tokenizer.from_str(json.dumps(content))
+    made.model = models.BPE(vocabulary, merges, unk_token=END, end_of_word_suffix=_WORD_END)
     made.add_special_tokens([START, END])
     ends = [(token, made.token_to_id(token)) for token in (START, END)]
     made.post_processor = processors.TemplateProcessing(single=f"{START} $A {END}", special_tokens=ends)

@@ -1,6 +1,6 @@
 """The command that evaluates the library's neighbours by labels, and compares two models or metrics by them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -134,9 +134,13 @@ def _measures(metrics: Mapping[str, Any]) -> Table:
     """The measures with their intervals, over queries and over labels."""
     k = metrics["facts"]["k"]
     table = plain_table("with 95 % intervals", numbers=("mean over queries", "mean over labels"))
-    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", f"MRR@{k}")):
+    for name in _measure_names(k):
         table.add_row(name, *(_estimate(metrics[mean][name]) for mean in ("micro", "macro")))
     return table
+
+
+def _measure_names(k: int) -> Iterable[str]:
+    return dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", f"MRR@{k}"))
 
 
 def _labels(metrics: Mapping[str, Any]) -> Table:
@@ -215,8 +219,7 @@ def _differences(found: Mapping[str, Any]) -> Table:
     table = plain_table(collapse_padding=True)
     for name in ("metric", "A", "B", "difference", "95 % interval", ""):
         table.add_column(name, no_wrap=True, justify="left" if name in ("metric", "") else "right")
-    k = found["ks"][-1]
-    for name in dict.fromkeys(("precision@1", f"precision@{k}", f"recall@{k}", f"mAP@{k}", f"MRR@{k}")):
+    for name in _measure_names(found["ks"][-1]):
         values = found["micro"][name]
         better = f"{values['better'].upper()}, beyond chance" if values["better"] else "chance"
         table.add_row(

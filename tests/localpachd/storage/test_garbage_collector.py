@@ -1,19 +1,17 @@
 """Garbage collection: layers and chunks with references stay, the others are deleted."""
 
-import time
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from localpachd import ids
 from localpachd.database import Database
-from localpachd.storage import chunk_store
 from localpachd.storage.chunk_store import SMALL, ChunkStore
 from localpachd.storage.filesets import FileSet, write_layer
 from localpachd.storage.garbage_collector import GarbageCollector, SweepCounts, sweep
+from tests.localpachd.storage.test_chunk_store import SetClock
 
 
 def fill(db: Database, chunks: ChunkStore, *names: str) -> dict[str, int]:
@@ -101,8 +99,7 @@ def test_a_clock_that_is_set_during_an_upload_loses_nothing(
     with chunks.uses.one():
         for number, data in enumerate((b"before", b"before" * SMALL, b"after", b"after" * SMALL)):
             if number == 2:
-                clock = SimpleNamespace(time=lambda: time.time() + step, monotonic=time.monotonic)
-                monkeypatch.setattr(chunk_store, "time", clock)
+                SetClock(monkeypatch).wrong = step
             entries.append((f"/{number}", "default", chunks.store([data])))
             chunks.flush()
         for _ in range(3):
